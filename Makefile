@@ -1,0 +1,42 @@
+# Two commands are all a newcomer needs: `make demo` and `make test`. Both set up what they use.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+DEMO_ARGUMENTS ?=
+
+.PHONY: demo test check bench setup-demo setup-test clean
+
+demo: setup-demo
+	$(BIN)/train-ledger demo $(DEMO_ARGUMENTS)
+
+test: setup-test check
+	$(BIN)/python -m pytest -n 2 --dist worksteal --cov --cov-report=term:skip-covered tests
+
+check: setup-test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: setup-test
+	$(BIN)/python bench/log_latency.py
+
+setup-demo: $(VENV)/.demo
+setup-test: $(VENV)/.test
+
+$(VENV)/.venv:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "train-ledger needs Python 3.11 or newer; say which with: make PYTHON=python3.12 demo")'
+	$(PYTHON) -m venv $(VENV)
+	touch $@
+
+$(VENV)/.demo: pyproject.toml $(VENV)/.venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[demo]'
+	touch $@
+
+$(VENV)/.test: pyproject.toml tools/system_packages.sh $(VENV)/.venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[demo,test]'
+	sh tools/system_packages.sh
+	touch $@ $(VENV)/.demo
+
+clean:
+	rm -rf $(VENV) build dist .coverage* .mypy_cache .pytest_cache .ruff_cache .hypothesis

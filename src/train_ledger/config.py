@@ -1,0 +1,196 @@
+"""What did the user set, and what holds where they set nothing?
+
+`train-ledger.toml` in the run directory, else in the user's configuration folder, else the defaults. Every
+threshold of DESIGN's alerts has a name here. A key that is not known is an error that lists those that are:
+a misspelt threshold would otherwise be found out by the page that did not come.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from train_ledger.run_dir import RunDir
+
+__all__ = [
+    "Alerts",
+    "Config",
+    "ConfigError",
+    "Cost",
+    "Dcgm",
+    "Limits",
+    "Notify",
+    "Prometheus",
+    "Respond",
+    "load",
+]
+
+
+class ConfigError(Exception):
+    """A configuration file cannot be used; the text says which file, which key and what would do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alerts:
+    """Thresholds of the alerts; `_s` are seconds."""
+
+    stall_floor_s: float = 90.0
+    stall_factor: float = 3.0
+    checkpoint_floor_s: float = 600.0
+    checkpoint_factor: float = 3.0
+    evaluation_floor_s: float = 1800.0
+    evaluation_factor: float = 3.0
+    start_up_limit_s: float = 1800.0
+    loss_window_s: float = 600.0
+    restart_loop_count: int = 3
+    restart_loop_window_s: float = 1800.0
+    checkpoint_window_s: float = 3600.0
+    checkpoint_slow_factor: float = 3.0
+    checkpoint_missed_factor: float = 2.0
+    process_gone_s: float = 120.0
+    restart_inhibits_s: float = 1800.0
+    keep_firing_s: float = 300.0
+    group_wait_s: float = 5.0
+    group_interval_s: float = 300.0
+    evaluation_interval_s: float = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds that keep the tool itself small."""
+
+    dump_bytes: int = 1 << 30
+    dump_worker_bytes: int = 4 << 30
+    dump_worker_cpu_s: int = 120
+    unknown_fields: bool = False
+    unknown_field_series: int = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Notify:
+    """Where pages go: `urls` as apprise takes them, `command` as one list of arguments without a shell.
+
+    The command is given the notification as one JSON object on standard input.
+    """
+
+    urls: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()
+    timeout_s: float = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Respond:
+    """What the keeper does on its own when a page goes out: dump, stacks, verdict."""
+
+    on_page: tuple[str, ...] = ("dump", "stacks", "diagnose")
+    dump_wait_s: float = 15.0
+    stacks_wait_s: float = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Prometheus:
+    url: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Dcgm:
+    url: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """`gpu_price_per_hour` in `currency`; run.json's own price goes before it."""
+
+    gpu_price_per_hour: float | None = None
+    currency: str = "USD"
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """The whole configuration; `file` is where it was read from, None for the defaults."""
+
+    alerts: Alerts = field(default_factory=Alerts)
+    limits: Limits = field(default_factory=Limits)
+    notify: Notify = field(default_factory=Notify)
+    respond: Respond = field(default_factory=Respond)
+    prometheus: Prometheus = field(default_factory=Prometheus)
+    dcgm: Dcgm = field(default_factory=Dcgm)
+    cost: Cost = field(default_factory=Cost)
+    file: Path | None = None
+
+
+def load(run_dir: RunDir | None = None) -> Config:
+    """The configuration that holds for a run.
+
+    Raises ConfigError for a file that is no TOML, an unknown table or key, or a value of the wrong type.
+    """
+    for path in _candidates(run_dir):
+        if path.is_file():
+            return _read(path)
+    return Config()
+
+
+def _candidates(run_dir: RunDir | None) -> list[Path]:
+    home = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    own = [run_dir.config_file] if run_dir else []
+    return [*own, Path(home) / "train-ledger" / "train-ledger.toml"]
+
+
+def _read(path: Path) -> Config:
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{path}: {error}") from error
+    tables = {f.name: f.default_factory for f in dataclasses.fields(Config) if callable(f.default_factory)}
+    for name in content:
+        if name not in tables:
+            raise ConfigError(f"{path}: unknown table [{name}]; known are {_listed(tables)}")
+    return Config(
+        **{name: _table(path, name, type(make()), content.get(name, {})) for name, make in tables.items()},
+        file=path,
+    )
+
+
+_Table = TypeVar("_Table")
+
+
+def _table(path: Path, name: str, kind: type[_Table], content: object) -> _Table:
+    if not isinstance(content, Mapping):
+        raise ConfigError(f"{path}: [{name}] must be a table")
+    default = kind()
+    values: dict[str, Any] = {}
+    for key, value in content.items():
+        if key not in kind.__dataclass_fields__:  # type: ignore[attr-defined]
+            raise ConfigError(
+                f"{path}: unknown key {key} in [{name}]; known are {_listed(kind.__dataclass_fields__)}"
+            )  # type: ignore[attr-defined]
+        values[key] = _value(path, f"{name}.{key}", getattr(default, key), value)
+    return kind(**values)
+
+
+def _value(path: Path, key: str, default: object, value: Any) -> Any:
+    if isinstance(default, bool):
+        good = isinstance(value, bool)
+    elif isinstance(default, int):
+        good = isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    elif default is None or isinstance(default, float):
+        good = isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
+        value = float(value) if good else value
+    elif isinstance(default, str):
+        good = isinstance(value, str)
+    else:
+        good = isinstance(value, list) and all(isinstance(item, str) for item in value)
+        value = tuple(value) if good else value
+    if not good:
+        wanted = "a number, 0 or more" if default is None else f"like {default!r}"
+        raise ConfigError(f"{path}: {key} must be {wanted}, is {value!r}")
+    return value
+
+
+def _listed(names: Mapping[str, object]) -> str:
+    return ", ".join(sorted(names))

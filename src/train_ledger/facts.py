@@ -1,0 +1,69 @@
+"""What can be known of a training run, one statement at a time?
+
+Every source – our own signal lines, a framework's log, the kernel log – yields the same three kinds of
+fact, so that whatever folds, judges or shows a run never learns where a statement came from. A fact is
+frozen, carries its own time and says which file and line it was read from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+__all__ = ["Event", "Fact", "Fault", "Step"]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One rank finished (or reported on) one step.
+
+    `t` is unix seconds by the clock of the host that wrote it; `values` holds the numbers of the line by
+    the names of `train_ledger.fields`, non-finite ones as real `nan` and `inf`; `source` is "file:line".
+    """
+
+    t: float
+    step: int
+    rank: int
+    attempt: int = 0
+    host: str | None = None
+    source: str = ""
+    values: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something with a name happened to one rank: `run_start`, `phase_end`, `ckpt_saved`, …
+
+    `name` is one of `fields.EVENTS`; `details` holds the other keys of the line as they were written.
+    """
+
+    t: float
+    name: str
+    rank: int
+    step: int | None = None
+    attempt: int = 0
+    host: str | None = None
+    source: str = ""
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Somebody else reported trouble: a watchdog, the kernel, a launcher, an exception in a log.
+
+    `fault` is one of watchdog_timeout, oom, exception, killed, signal, xid, nccl_error, desync,
+    nan_suspected, checkpoint_failed. What the line does not say is None.
+    """
+
+    t: float | None
+    fault: str
+    rank: int | None = None
+    step: int | None = None
+    attempt: int = 0
+    host: str | None = None
+    source: str = ""
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+Fact: TypeAlias = Step | Event | Fault

@@ -1,0 +1,126 @@
+"""What is known of a run at one moment?
+
+Frozen records that the fold makes and that everything above reads. All times are unix seconds on the clock
+of rank 0's host; durations are seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+__all__ = ["STATES", "Attempt", "Checkpoints", "FailedSave", "RankState", "RunState"]
+
+STATES = (
+    "starting",
+    "running",
+    "stalled",
+    "numeric_fault",
+    "hardware_fault",
+    "restarting",
+    "recovering",
+    "escalated",
+    "stopped",
+    "finished",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RankState:
+    """One rank in the run's current attempt.
+
+    `step` and `step_t` are the last completed step and when it was completed (`first_step_t`: the first one
+    of the attempt); `heard_t` is its last line of any kind; `phase` the innermost phase that is open.
+    `gone_t` is when its process was found dead, `ended` that it said run_end. `nonfinite_*` count the
+    steps with a loss that was not finite (or vanished beside a non-finite gradient norm).
+    """
+
+    rank: int
+    attempt: int = 0
+    host: str | None = None
+    gpu: int | None = None
+    uuid: str | None = None
+    pid: int | None = None
+    step: int | None = None
+    step_t: float | None = None
+    first_step_t: float | None = None
+    heard_t: float | None = None
+    phase: str | None = None
+    phase_since_t: float | None = None
+    ended: bool = False
+    gone_t: float | None = None
+    exception: str | None = None
+    signal: int | None = None
+    values: Mapping[str, float] = field(default_factory=dict)
+    nonfinite_total: int = 0
+    nonfinite_step: int | None = None
+    nonfinite_t: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One start of the run by its launcher."""
+
+    number: int
+    started_t: float
+    first_step: int | None = None
+    first_step_t: float | None = None
+    last_step: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FailedSave:
+    t: float
+    step: int | None
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoints:
+    """Saves of the whole run: a save that several ranks report counts once, by its step.
+
+    `durations_s` and `saved_t` hold the last 20 successful saves, oldest first.
+    """
+
+    open_since_t: float | None = None
+    saved_step: int | None = None
+    saved_t: tuple[float, ...] = ()
+    durations_s: tuple[float, ...] = ()
+    failed: tuple[FailedSave, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RunState:
+    """A run as known at `t`.
+
+    `step` and `last_step_t` are the step clock: the median over the ranks that have completed a step in
+    this attempt, so that neither one rank that runs on nor one that fell silent moves it. Before the first
+    step `last_step_t` is None and `attempts[-1].started_t` is what a stall is measured from.
+    `stall_threshold_s` is the limit that holds now, in the phase that is open now; `phase` is the phase in
+    which the run as a whole is (that of the majority of its ranks, None outside the named ones that raise
+    the limit).
+    """
+
+    run: str
+    t: float
+    state: str = "starting"
+    since_t: float | None = None
+    world_size: int | None = None
+    attempt: int = 0
+    step: int | None = None
+    last_step_t: float | None = None
+    p50_step_time_s: float | None = None
+    stall_threshold_s: float = 1800.0
+    phase: str | None = None
+    phase_since_t: float | None = None
+    finished: bool = False
+    ranks: Mapping[int, RankState] = field(default_factory=dict)
+    attempts: tuple[Attempt, ...] = ()
+    checkpoints: Checkpoints = field(default_factory=Checkpoints)
+
+    @property
+    def stalled_for_s(self) -> float:
+        """Seconds since the step clock last moved, or since the attempt began where it never has."""
+        if self.last_step_t is not None:
+            return max(0.0, self.t - self.last_step_t)
+        return max(0.0, self.t - self.attempts[-1].started_t) if self.attempts else 0.0
