@@ -149,7 +149,7 @@ def _read(path: Path) -> Config:
     tables = {f.name: f.default_factory for f in dataclasses.fields(Config) if callable(f.default_factory)}
     for name in content:
         if name not in tables:
-            raise ConfigError(f"{path}: unknown table [{name}]; known are {_listed(tables)}")
+            raise ConfigError(f"{path}: unknown table [{name}]; known are {', '.join(sorted(tables))}")
     return Config(
         **{name: _table(path, name, type(make()), content.get(name, {})) for name, make in tables.items()},
         file=path,
@@ -190,7 +190,3 @@ def _value(path: Path, key: str, default: object, value: Any) -> Any:
         wanted = "a number, 0 or more" if default is None else f"like {default!r}"
         raise ConfigError(f"{path}: {key} must be {wanted}, is {value!r}")
     return value
-
-
-def _listed(names: Mapping[str, object]) -> str:
-    return ", ".join(sorted(names))
