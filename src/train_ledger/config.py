@@ -165,10 +165,9 @@ def _table(path: Path, name: str, kind: type[_Table], content: object) -> _Table
     default = kind()
     values: dict[str, Any] = {}
     for key, value in content.items():
-        if key not in kind.__dataclass_fields__:  # type: ignore[attr-defined]
-            raise ConfigError(
-                f"{path}: unknown key {key} in [{name}]; known are {_listed(kind.__dataclass_fields__)}"
-            )  # type: ignore[attr-defined]
+        if not hasattr(default, key):
+            known = ", ".join(sorted(f.name for f in dataclasses.fields(default)))  # type: ignore[arg-type]
+            raise ConfigError(f"{path}: unknown key {key} in [{name}]; known are {known}")
         values[key] = _value(path, f"{name}.{key}", getattr(default, key), value)
     return kind(**values)
 
