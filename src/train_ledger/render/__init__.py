@@ -1,0 +1,32 @@
+"""How does an answer look? One look for all.
+
+`as_text` for a terminal, `as_json` for a script, `as_html` for one file to send on. Whatever came from a log
+is made harmless on the way.
+"""
+
+from __future__ import annotations
+
+from train_ledger.render.harmless import harmless
+from train_ledger.render.html import as_html
+from train_ledger.render.json import as_json
+from train_ledger.render.ranks import rank_ranges, ranks_in_words
+from train_ledger.render.report import Report
+from train_ledger.render.stacks import StackGroup, report_of_stacks
+from train_ledger.render.text import as_text, wants_colour
+from train_ledger.render.words import duration, moment, verdict
+
+__all__ = [
+    "Report",
+    "StackGroup",
+    "as_html",
+    "as_json",
+    "as_text",
+    "duration",
+    "harmless",
+    "moment",
+    "rank_ranges",
+    "ranks_in_words",
+    "report_of_stacks",
+    "verdict",
+    "wants_colour",
+]

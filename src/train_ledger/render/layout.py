@@ -1,0 +1,102 @@
+"""Which report does an answer make?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from train_ledger.answer import CAUSES, Diagnosis, Finding, HangAnswer
+from train_ledger.render import words
+from train_ledger.render.ranks import ranks_in_words
+from train_ledger.render.report import Report, Section, Tone, commands, pairs, points, ruled_out
+
+__all__ = ["report_of"]
+
+
+def report_of(answer: HangAnswer | Diagnosis | Report, *, currency: str = "") -> Report:
+    """The report on an answer; a report is handed back as it is. `currency` names the unit of costs."""
+    if isinstance(answer, Report):
+        return answer
+    return _of_hang(answer) if isinstance(answer, HangAnswer) else _of_diagnosis(answer, currency)
+
+
+def _of_hang(answer: HangAnswer) -> Report:
+    tones: dict[str, Tone] = {"hang": "trouble", "no_hang": "fine", "cannot_tell": "unsure"}
+    sections = [
+        *_findings(answer, confidence=answer.confidence if answer.verdict == "hang" else None),
+        *points("evidence", _evidence(answer)),
+        *ruled_out(answer.ruled_out),
+        *points("not observed", answer.not_observed),
+        *points("not read", _not_read(answer)),
+        *commands(answer.next),
+    ]
+    return Report(words.verdict(answer), tones[answer.verdict], tuple(sections))
+
+
+def _of_diagnosis(answer: Diagnosis, currency: str) -> Report:
+    tones: dict[str, Tone] = {"none": "fine", "unknown": "unsure"}
+    details = answer.details
+    sections = [
+        *pairs("", [("cause", _cause(answer.cause))]),
+        *(_findings(details, confidence=None) if details else []),
+        *pairs("", _circumstances(answer, currency)),
+        *points("evidence", [*answer.evidence, *(_evidence(details) if details else ())]),
+        *ruled_out([*answer.ruled_out, *(details.ruled_out if details else ())]),
+        *points("not observed", [*answer.not_observed, *(details.not_observed if details else ())]),
+        *points("not read", _not_read(details) if details else ()),
+        *commands([*answer.next, *(details.next if details else ())]),
+    ]
+    return Report(words.verdict(answer), tones.get(answer.cause, "trouble"), tuple(sections))
+
+
+def _cause(code: str) -> str:
+    return f"{code} – {CAUSES[code]}" if code in CAUSES else code
+
+
+def _circumstances(answer: Diagnosis, currency: str) -> Iterable[tuple[str, str | None]]:
+    since = [] if answer.since_step is None else [f"step {answer.since_step}"]
+    since += [] if answer.since_t is None else [words.moment(answer.since_t)]
+    return (
+        ("state", answer.state),
+        ("since", ", ".join(since)),
+        ("hosts", ", ".join(answer.hosts)),
+        ("GPUs", ", ".join(answer.gpus)),
+        ("impact", words.impact(answer.impact, currency)),
+        ("confidence", answer.confidence if answer.cause != "none" else None),
+    )
+
+
+def _findings(answer: HangAnswer, confidence: str | None) -> list[Section]:
+    several = len(answer.findings) > 1
+    sections = []
+    for number, finding in enumerate(answer.findings, start=1):
+        heading = f"finding {number} of {len(answer.findings)}" if several else ""
+        sections += pairs(heading, _finding(finding, answer, confidence))
+    return sections
+
+
+def _finding(
+    finding: Finding, answer: HangAnswer, confidence: str | None
+) -> Iterable[tuple[str, str | None]]:
+    return (
+        ("what", f"{words.what_happened(finding)} ({finding.kind})"),
+        ("group", words.group(finding.group)),
+        ("operation", words.place(finding)),
+        ("stands in", finding.frame),
+        ("who waits", words.who_waits(finding, answer)),
+        ("suspected", finding.cause_suspected),
+        ("to mend", finding.fix),
+        ("confidence", confidence),
+    )
+
+
+def _evidence(answer: HangAnswer) -> list[str]:
+    return [line for finding in answer.findings for line in finding.evidence]
+
+
+def _not_read(answer: HangAnswer) -> list[str]:
+    missing = answer.missing_dumps
+    return [
+        *([f"no dump of {ranks_in_words(missing)}"] if missing else []),
+        *(f"{unread.file}: {unread.why}" for unread in answer.unreadable),
+        *(f"{stale}: stale, left out" for stale in answer.stale),
+    ]

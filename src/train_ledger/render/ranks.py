@@ -1,0 +1,34 @@
+"""How are many ranks named in few words?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+__all__ = ["rank_ranges", "ranks_in_words"]
+
+
+def rank_ranges(ranks: Iterable[int]) -> str:
+    """Ranks in ascending order, runs drawn together.
+
+    >>> rank_ranges([7, 0, 1, 2, 4, 5, 6])
+    '0-2, 4-7'
+    """
+    runs: list[tuple[int, int]] = []
+    for rank in sorted(set(ranks)):
+        if runs and rank == runs[-1][1] + 1:
+            runs[-1] = (runs[-1][0], rank)
+        else:
+            runs.append((rank, rank))
+    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
+
+
+def ranks_in_words(ranks: Iterable[int]) -> str:
+    """The same as a phrase.
+
+    >>> ranks_in_words([3]), ranks_in_words([3, 7]), ranks_in_words([])
+    ('rank 3', 'ranks 3, 7', 'no rank')
+    """
+    some = set(ranks)
+    if not some:
+        return "no rank"
+    return f"rank {min(some)}" if len(some) == 1 else f"ranks {rank_ranges(some)}"

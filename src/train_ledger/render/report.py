@@ -1,0 +1,105 @@
+"""What is said of an answer, in which order and in which words?
+
+Text and HTML draw the same `Report`, so a person who knows one knows the other: the verdict first, then what
+it rests on, then what to do. Everything in a report is harmless to a terminal; HTML still has to escape it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from train_ledger.answer import NextCommand, RuledOut
+from train_ledger.render.harmless import harmless
+
+__all__ = [
+    "SHOWN_AT_MOST",
+    "Frames",
+    "Pair",
+    "Point",
+    "Report",
+    "Row",
+    "Section",
+    "Tone",
+    "commands",
+    "pairs",
+    "points",
+    "ruled_out",
+]
+
+Tone: TypeAlias = Literal["trouble", "fine", "unsure"]
+
+SHOWN_AT_MOST = 25
+"""Points of one section that are shown; a run of thousands of ranks can miss thousands of dumps."""
+_LONGEST_COMMAND = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A name and what holds for it: "group" – "default_pg, ranks 0-3"."""
+
+    label: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One sentence of a list."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Frames:
+    """A stack, innermost call first."""
+
+    lines: tuple[str, ...]
+
+
+Row: TypeAlias = Pair | Point | Frames | NextCommand
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Rows under a heading; what stands right below the verdict has an empty one."""
+
+    heading: str
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """An answer laid out for a person; sections without rows are left out by whoever builds it."""
+
+    verdict: str
+    tone: Tone
+    sections: tuple[Section, ...] = ()
+
+
+def pairs(heading: str, labelled: Iterable[tuple[str, str | None]]) -> list[Section]:
+    """A section of the pairs that have a text; none where no pair has."""
+    rows = tuple(Pair(label, harmless(text)) for label, text in labelled if text)
+    return [Section(heading, rows)] if rows else []
+
+
+def points(heading: str, sentences: Iterable[str]) -> list[Section]:
+    """A section of sentences, each once, the first `SHOWN_AT_MOST` of them."""
+    told = list(dict.fromkeys(harmless(sentence) for sentence in sentences))
+    shown = [Point(sentence) for sentence in told[:SHOWN_AT_MOST]]
+    if more := len(told) - len(shown):
+        shown.append(Point(f"and {more} more; --json lists all"))
+    return [Section(heading, tuple(shown))] if shown else []
+
+
+def ruled_out(entries: Iterable[RuledOut]) -> list[Section]:
+    return points("ruled out", (f"{entry.cause}: {entry.by}" for entry in entries))
+
+
+def commands(entries: Sequence[NextCommand]) -> list[Section]:
+    """The commands to run next; never cut short, for half a command is another command."""
+    rows = tuple(
+        NextCommand(why=harmless(entry.why), command=harmless(entry.command, longest=_LONGEST_COMMAND))
+        for entry in dict.fromkeys(entries)
+    )
+    return [Section("next", rows)] if rows else []

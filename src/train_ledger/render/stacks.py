@@ -1,0 +1,62 @@
+"""How do the stacks of many ranks fit on one page?
+
+Ranks that stand in the same place are one group. The smallest groups come first: in a hang most ranks wait in
+the same collective, and the one that does not is the one to look at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from train_ledger.answer import NextCommand, Unreadable
+from train_ledger.render.harmless import harmless
+from train_ledger.render.ranks import ranks_in_words
+from train_ledger.render.report import Frames, Report, Section, Tone, commands, points
+
+__all__ = ["StackGroup", "report_of_stacks"]
+
+
+@dataclass(frozen=True, slots=True)
+class StackGroup:
+    """Ranks whose stacks are equal; `frames` as "file:line function", innermost call first."""
+
+    ranks: tuple[int, ...]
+    frames: tuple[str, ...]
+    thread: str = ""
+
+
+def report_of_stacks(
+    groups: Iterable[StackGroup], *, unread: Sequence[Unreadable] = (), next: Sequence[NextCommand] = ()
+) -> Report:
+    """The groups, the odd ones first, and what could not be taken."""
+    ordered = sorted(groups, key=lambda group: (len(group.ranks), group.ranks))
+    verdict, tone = _verdict(ordered)
+    sections = [
+        *(_section(group) for group in ordered),
+        *points("not read", (f"{entry.file}: {entry.why}" for entry in unread)),
+        *commands(next),
+    ]
+    return Report(harmless(verdict), tone, tuple(sections))
+
+
+def _verdict(ordered: Sequence[StackGroup]) -> tuple[str, Tone]:
+    if not ordered:
+        return "cannot tell, because no stack could be read", "unsure"
+    total = len({rank for group in ordered for rank in group.ranks})
+    if len(ordered) == 1:
+        return f"all stacks are equal: {ranks_in_words(ordered[0].ranks)}", "fine"
+    odd, most = ordered[0], ordered[-1]
+    if len(odd.ranks) == len(most.ranks):
+        return f"{len(ordered)} different stacks of {total} ranks, none of them the odd one", "unsure"
+    stands = "stands" if len(odd.ranks) == 1 else "stand"
+    return (
+        f"{ranks_in_words(odd.ranks)} {stands} apart: {len(ordered)} different stacks of {total} ranks",
+        "unsure",
+    )
+
+
+def _section(group: StackGroup) -> Section:
+    thread = f", thread {group.thread}" if group.thread else ""
+    lines = tuple(harmless(frame) for frame in group.frames) or ("(no Python frame)",)
+    return Section(harmless(f"{ranks_in_words(group.ranks)}{thread}"), (Frames(lines),))

@@ -1,0 +1,159 @@
+"""In which words is a verdict told?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from train_ledger.answer import CAUSES, Diagnosis, Finding, Group, HangAnswer, Impact
+from train_ledger.render.harmless import harmless
+from train_ledger.render.ranks import ranks_in_words
+
+__all__ = ["duration", "group", "impact", "moment", "place", "verdict", "what_happened", "who_waits"]
+
+_WITHOUT_CULPRIT = {
+    "collective_type_mismatch": "the ranks came with different operations, and neither side has a majority",
+    "size_or_syntax_mismatch": "the ranks came with different sizes, and neither side has a majority",
+    "collective_dtype_mismatch": "the ranks came with different data types, and neither side has a majority",
+    "cycle": "the ranks wait for each other in a circle",
+    "p2p_unpaired": "a send or receive has no partner that could be named",
+    "missing_ranks": "ranks never came, but which ones cannot be said",
+    "completion_laggard": "a GPU does not finish what it was given, but which one cannot be said",
+    "no_mismatch": "all ranks came and none finishes: the network or a GPU, not the code of one rank",
+}
+
+
+def verdict(answer: HangAnswer | Diagnosis) -> str:
+    """The one line that is read first, and perhaps alone.
+
+    >>> verdict(HangAnswer(verdict="hang", culprits=(7, 3)))
+    'culprits: ranks 3, 7'
+    """
+    told = _of_hang(answer) if isinstance(answer, HangAnswer) else _of_diagnosis(answer)
+    return harmless(told)
+
+
+def _of_hang(answer: HangAnswer) -> str:
+    if answer.verdict == "no_hang":
+        return "no hang: nobody waits for anybody in what was read"
+    if answer.verdict == "cannot_tell":
+        return f"cannot tell, because {_why_not(answer)}"
+    if answer.culprits:
+        return _culprits(answer.culprits)
+    kinds = [finding.kind for finding in answer.findings] or [answer.kind or ""]
+    return "nobody to blame: " + "; ".join(
+        dict.fromkeys(_WITHOUT_CULPRIT.get(kind, "the ranks wait, and no rank stands out") for kind in kinds)
+    )
+
+
+def _of_diagnosis(answer: Diagnosis) -> str:
+    if answer.cause == "none":
+        return f"nothing wrong: the run is {answer.state}"
+    if answer.cause == "unknown":
+        because = answer.not_observed[0] if answer.not_observed else "the evidence does not say why"
+        return f"cannot tell, because {because}"
+    if answer.ranks:
+        on = f" on {', '.join(answer.hosts)}" if answer.hosts else ""
+        return f"{_culprits(answer.ranks)}{on}"
+    things = [*(f"host {host}" for host in answer.hosts), *(f"GPU {gpu}" for gpu in answer.gpus)]
+    if things:
+        return f"culprit{'s' if len(things) > 1 else ''}: {', '.join(things)}"
+    return f"nobody to blame: {CAUSES.get(answer.cause, answer.cause)}"
+
+
+def _culprits(ranks: Sequence[int]) -> str:
+    return f"culprit{'s' if len(ranks) > 1 else ''}: {ranks_in_words(ranks)}"
+
+
+def _why_not(answer: HangAnswer) -> str:
+    if answer.not_observed:
+        return answer.not_observed[0]
+    if answer.unreadable:
+        first = answer.unreadable[0]
+        return f"{len(answer.unreadable)} file(s) could not be read, {first.file} among them: {first.why}"
+    if answer.missing_dumps:
+        return f"there is no dump of {ranks_in_words(answer.missing_dumps)}"
+    return "the dumps do not say"
+
+
+def what_happened(finding: Finding) -> str:
+    """Who did what to the others, in one sentence."""
+    who, op = ranks_in_words(finding.culprits), finding.op or "the collective"
+    others = finding.others_op or "something else"
+    several = len(finding.culprits) > 1
+    if not finding.culprits:
+        return _WITHOUT_CULPRIT.get(finding.kind, finding.kind)
+    return {
+        "collective_type_mismatch": f"{who} came with {op}, the others with {others}",
+        "size_or_syntax_mismatch": f"{who} came to {op} with sizes that differ from the others'",
+        "collective_dtype_mismatch": f"{who} came to {op} with another data type than the others",
+        "cycle": f"{who} wait{'' if several else 's'} in a circle, by another order of calls than the peers",
+        "p2p_unpaired": f"{who} {'have' if several else 'has'} not posted the other side of {op}",
+        "missing_ranks": f"{who} never came to {op}",
+        "completion_laggard": f"{who} came to {op}, but the GPU does not finish what the others' finished",
+    }.get(finding.kind, f"{who}: {finding.kind}")
+
+
+def place(finding: Finding) -> str | None:
+    """The operation and its sequence number, as the dumps name them."""
+    if finding.op is None and finding.seq is None:
+        return None
+    number = "" if finding.seq is None else f"sequence number {finding.seq}"
+    state = "" if finding.state is None else f"state {finding.state}"
+    return ", ".join(part for part in (finding.op or "", number, state) if part)
+
+
+def group(group: Group | None) -> str | None:
+    """Name, description and members of a process group."""
+    if group is None:
+        return None
+    name = f"{group.desc} ({group.name})" if group.desc and group.name else group.desc or group.name
+    told = " – ".join(part for part in (name, ranks_in_words(group.ranks) if group.ranks else "") if part)
+    return f"{told} (members inferred from who recorded in it)" if group.inferred else told
+
+
+def who_waits(finding: Finding, answer: HangAnswer) -> str | None:
+    """The ranks that wait for the culprits, those behind them too."""
+    behind = {rank for culprit in finding.culprits for rank in answer.victims_of.get(culprit, ())}
+    behind -= {*finding.waiting, *finding.culprits}
+    for_whom = f"for {ranks_in_words(finding.culprits)}" if finding.culprits else "for each other"
+    direct = _wait(finding.waiting, for_whom)
+    indirect = _wait(behind, f"{for_whom} through others")
+    return "; ".join(part for part in (direct, indirect) if part) or None
+
+
+def _wait(ranks: Sequence[int] | set[int], for_whom: str) -> str:
+    return f"{ranks_in_words(ranks)} {'waits' if len(ranks) == 1 else 'wait'} {for_whom}" if ranks else ""
+
+
+def moment(t: float) -> str:
+    """A time of a log, to the second; UTC, since hosts and people sit in different zones."""
+    try:
+        return datetime.fromtimestamp(t, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    except (ValueError, OverflowError, OSError):
+        return f"{t} (unix seconds)"
+
+
+def duration(seconds: float) -> str:
+    """A length of time in at most two units.
+
+    >>> duration(4.2), duration(75), duration(3 * 3600 + 25 * 60)
+    ('4.2 s', '1 min 15 s', '3 h 25 min')
+    """
+    if not 0 <= seconds < 1e12:
+        return f"{seconds} s"
+    if seconds < 60:
+        return f"{seconds:.3g} s"
+    minutes, rest_s = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest_s} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min"
+
+
+def impact(impact: Impact | None, currency: str) -> str | None:
+    """Wall time, GPU-hours and money."""
+    if impact is None:
+        return None
+    cost = "" if impact.cost is None else f", {impact.cost:,.2f} {currency}".rstrip()
+    return f"{duration(impact.wall_s)} of wall time, {impact.gpu_hours:,.2f} GPU-hours{cost}"

@@ -1,0 +1,50 @@
+"""The stacks of many ranks on one page."""
+
+from __future__ import annotations
+
+from train_ledger.answer import NextCommand, Unreadable
+from train_ledger.render import StackGroup, as_text, report_of_stacks
+
+WAIT = StackGroup((0, 1, 2), ("distributed.py:3 all_reduce", "train.py:90 step"), thread="MainThread")
+LOAD = StackGroup((3,), ("train.py:88 next_batch",), thread="MainThread")
+
+
+def test_the_odd_rank_comes_first() -> None:
+    assert (
+        as_text(report_of_stacks([WAIT, LOAD], next=[NextCommand("again", "train-ledger stacks r42")]))
+        == """\
+rank 3 stands apart: 2 different stacks of 4 ranks
+
+rank 3, thread MainThread
+    train.py:88 next_batch
+
+ranks 0-2, thread MainThread
+    distributed.py:3 all_reduce
+    train.py:90 step
+
+next
+  # again
+  train-ledger stacks r42
+"""
+    )
+
+
+def test_two_halves_name_nobody() -> None:
+    told = as_text(report_of_stacks([StackGroup((0, 1), ("a",)), StackGroup((2, 3), ("b",))]))
+    assert told.startswith("2 different stacks of 4 ranks, none of them the odd one\n")
+
+
+def test_equal_stacks_are_said_to_be_equal() -> None:
+    assert as_text(report_of_stacks([WAIT])).startswith("all stacks are equal: ranks 0-2\n")
+
+
+def test_what_could_not_be_taken_is_told() -> None:
+    told = as_text(report_of_stacks([], unread=[Unreadable("rank 3, pid 12", "no such process")]))
+    assert told.startswith("cannot tell, because no stack could be read\n")
+    assert "  - rank 3, pid 12: no such process\n" in told
+
+
+def test_a_frame_of_a_hostile_program_is_tame() -> None:
+    told = as_text(report_of_stacks([StackGroup((0,), ("\x1b[2Jx\ny",), thread="\x1b[0m")]))
+    assert "\x1b" not in told
+    assert "    x y\n" in told
