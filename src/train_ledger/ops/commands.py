@@ -1,0 +1,64 @@
+"""What does a person type next?
+
+Commands with this run's own paths, hosts and process ids filled in, in the order in which they help. Nothing
+is invented: what the run did not tell is not put into a command.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from train_ledger.answer import Diagnosis, NextCommand
+from train_ledger.ledger import RunState
+from train_ledger.run_dir import RunDir
+
+__all__ = ["next_commands"]
+
+
+def next_commands(
+    run_dir: RunDir, run: Mapping[str, Any], state: RunState, diagnosis: Diagnosis
+) -> tuple[NextCommand, ...]:
+    """What to run next for a diagnosis; empty where nothing is wrong."""
+    if diagnosis.cause == "none":
+        return ()
+    return (*_look(run_dir, state, diagnosis), *_restart(run))
+
+
+def _look(run_dir: RunDir, state: RunState, diagnosis: Diagnosis) -> Iterable[NextCommand]:
+    here = shlex.quote(str(run_dir.path))
+    if diagnosis.cause.startswith("hang."):
+        for rank in diagnosis.ranks[:4]:
+            yield from _look_at_rank(state, rank)
+        traces = shlex.quote(str(run_dir.comm_traces(state.attempt)))
+        stacks = shlex.quote(str(run_dir.stacks(state.attempt)))
+        yield NextCommand(
+            "every group, rank and evidence line of the hang", f"train-ledger hang {traces} --stacks {stacks} --run {here}"
+        )
+    if diagnosis.cause in ("hang.fabric", "hang.gpu_stuck"):
+        yield NextCommand(
+            "a GPU or link fault would stand in the kernel log of each host", "journalctl -k -o short-unix | grep -i xid"
+        )
+    if diagnosis.cause == "checkpoint_failing":
+        yield NextCommand("is the storage full?", "df -h")
+    if diagnosis.cause == "numeric.nan":
+        rank = diagnosis.ranks[0] if diagnosis.ranks else 0
+        signals = shlex.quote(str(run_dir.signals_of(rank)))
+        yield NextCommand("loss and gradient norm of the steps before it", f"tail -n 120 {signals}")
+
+
+def _look_at_rank(state: RunState, rank: int) -> Iterable[NextCommand]:
+    it = state.ranks.get(rank)
+    if it is None or it.pid is None or it.gone_t is not None:
+        return
+    command = f"py-spy dump --pid {it.pid}"
+    if it.host:
+        command = f"ssh {shlex.quote(it.host)} {command}"
+    yield NextCommand(f"where rank {rank} stands now", command)
+
+
+def _restart(run: Mapping[str, Any]) -> Iterable[NextCommand]:
+    command = run.get("restart_command")
+    if isinstance(command, str) and command:
+        yield NextCommand("restart, once the evidence is saved", command)

@@ -1,0 +1,129 @@
+"""What is wrong with this run, and what does a person do now?
+
+One cause out of everything that lies in the run directory: the folded state says whether there is trouble,
+dumps and stacks say who did not come, exceptions and dead processes say why. Victims are never named, and
+where the evidence does not reach, the answer is "unknown" or nobody.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from train_ledger.answer import Diagnosis, Impact
+from train_ledger.config import Config
+from train_ledger.dash import RULES
+from train_ledger.ledger import Fold, RunState, impact
+from train_ledger.ops.commands import next_commands
+from train_ledger.ops.evidence import gather
+from train_ledger.ops.hang_cause import of_hang
+from train_ledger.ops.words import step_clock
+from train_ledger.run_dir import RunDir
+from train_ledger.sources import read_all
+
+__all__ = ["diagnose", "read_state"]
+
+_HUNG = ("stalled", "escalated", "stopped")
+
+def diagnose(
+    run_dir: RunDir, config: Config, *, at: float | None = None, state: RunState | None = None
+) -> Diagnosis:
+    """The one cause for the state of a run as known at `at` (unix seconds; None: now).
+
+    `state` hands in a state that was folded already, as the keeper has it. Raises RunDirError where run.json
+    or the signals cannot be used.
+    """
+    run = run_dir.read_run()
+    state = state or read_state(run_dir, config, at)
+    firing = {rule.name: found for rule in RULES if (found := rule.check(state, config.alerts))}
+    if state.state in _HUNG or "TrainingStepStalled" in firing:
+        diagnosis = of_hang(state, gather(run_dir, config, state))
+    elif "TrainingRestartLoop" in firing:
+        diagnosis = _of_alert(state, "restart_loop", firing["TrainingRestartLoop"])
+    elif state.state == "numeric_fault" or "TrainingLossNotFinite" in firing:
+        diagnosis = _of_loss(state)
+    elif "CheckpointSaveFailed" in firing:
+        diagnosis = _of_checkpoint(state, firing["CheckpointSaveFailed"])
+    else:
+        diagnosis = Diagnosis(state=state.state, cause="none", confidence="medium", evidence=(step_clock(state),))
+    return replace(
+        diagnosis,
+        hosts=_hosts(state, diagnosis.ranks),
+        gpus=_gpus(state, diagnosis.ranks),
+        impact=_impact(state, config, run, diagnosis),
+        not_observed=(*diagnosis.not_observed, *_not_observed(run_dir, state)),
+        next=diagnosis.next or next_commands(run_dir, run, state, diagnosis),
+    )
+
+
+def read_state(run_dir: RunDir, config: Config, at: float | None = None) -> RunState:
+    """The state of a run as known at `at`, folded from everything its ranks wrote."""
+    fold = Fold(_name(run_dir), config, run_dir.read_run())
+    for fact in read_all(run_dir):
+        if at is None or fact.t is None or fact.t <= at:
+            fold.add(fact)
+    return fold.state(time.time() if at is None else at)
+
+
+def _name(run_dir: RunDir) -> str:
+    return str(run_dir.read_run().get("run") or run_dir.path.resolve().name)
+
+
+def _of_alert(state: RunState, cause: str, firings: Iterable[Any]) -> Diagnosis:
+    evidence = (*(firing.summary for firing in firings), step_clock(state))
+    return Diagnosis(state=state.state, cause=cause, confidence="high", since_step=state.step, evidence=evidence)
+
+
+def _of_checkpoint(state: RunState, firings: Iterable[Any]) -> Diagnosis:
+    failed = state.checkpoints.failed
+    cause = "checkpoint_failing" if failed or state.checkpoints.open_since_t else "slow.checkpoint"
+    diagnosis = _of_alert(state, cause, firings)
+    since = failed[-1].t if failed else state.checkpoints.open_since_t
+    return replace(diagnosis, since_t=since)
+
+
+def _of_loss(state: RunState) -> Diagnosis:
+    bad = {rank: it for rank, it in state.ranks.items() if it.nonfinite_step is not None}
+    first = min((it.nonfinite_step for it in bad.values() if it.nonfinite_step is not None), default=None)
+    own = tuple(sorted(rank for rank, it in bad.items() if it.nonfinite_step == first))
+    named = own if 2 * len(own) < len(state.ranks) else ()
+    where = f"ranks {list(own)}" if len(own) < len(state.ranks) else "every rank (one value for all of them)"
+    return Diagnosis(
+        state=state.state,
+        cause="numeric.nan",
+        ranks=named,
+        confidence="high" if named or len(own) == len(state.ranks) else "medium",
+        since_step=first,
+        since_t=min((it.nonfinite_t for it in bad.values() if it.nonfinite_t), default=None),
+        evidence=(f"the loss of step {first} is not finite on {where}", step_clock(state)),
+    )
+
+
+def _hosts(state: RunState, ranks: Iterable[int]) -> tuple[str, ...]:
+    found = {it.host for rank in ranks if (it := state.ranks.get(rank)) and it.host}
+    return tuple(sorted(found))
+
+
+def _gpus(state: RunState, ranks: Iterable[int]) -> tuple[str, ...]:
+    found = {it.uuid for rank in ranks if (it := state.ranks.get(rank)) and it.uuid}
+    return tuple(sorted(found))
+
+
+def _impact(state: RunState, config: Config, run: Mapping[str, Any], diagnosis: Diagnosis) -> Impact | None:
+    if diagnosis.cause == "none":
+        return None
+    price = run.get("gpu_price_per_hour", config.cost.gpu_price_per_hour)
+    return impact(state.stalled_for_s, state.world_size or len(state.ranks), price)
+
+
+def _not_observed(run_dir: RunDir, state: RunState) -> Iterable[str]:
+    if not run_dir.hardware.is_dir():
+        yield "hardware: no records of GPUs, links or the kernel log in this run directory"
+    if state.world_size is not None and len(state.ranks) < state.world_size:
+        yield f"signals of {state.world_size - len(state.ranks)} of {state.world_size} ranks"
+    if not state.ranks:
+        yield "signals: no rank has written a line"
+
+

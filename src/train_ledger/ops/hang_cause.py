@@ -1,0 +1,131 @@
+"""A run hangs: which rank is the cause, and of what kind is it?
+
+Joins the answer of the dumps and stacks with what the state knows of each rank. The first cause is wanted,
+not the loudest: a rank that raised because its peer's connection closed, or that the launcher ended, is a
+victim.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from train_ledger.answer import Confidence, Diagnosis, Finding, HangAnswer, RuledOut
+from train_ledger.ledger import RankState, RunState
+from train_ledger.ops.evidence import HangEvidence
+from train_ledger.ops.words import step_clock
+
+__all__ = ["of_hang"]
+
+_MISMATCHES = {"collective_type_mismatch", "size_or_syntax_mismatch", "collective_dtype_mismatch", "cycle"}
+
+
+def of_hang(state: RunState, evidence: HangEvidence) -> Diagnosis:
+    """The cause of a hang, from a folded state and what the dumps and stacks say."""
+    answer = evidence.answer
+    dead = _dead_before_the_hang(state, answer)
+    if answer.findings and answer.kind in _MISMATCHES:
+        cause, ranks = "hang.mismatch", answer.culprits
+    elif dead:
+        cause, ranks = "hang.rank_died", dead
+    elif answer.findings:
+        cause, ranks = _cause_of(answer.findings[0], evidence, state), answer.culprits
+    else:
+        cause, ranks = _without_a_finding(evidence, state)
+    confidence = _confidence(answer, evidence, cause, ranks)
+    return Diagnosis(
+        state=state.state,
+        cause=cause,
+        ranks=ranks,
+        confidence=confidence,
+        since_step=state.step,
+        since_t=state.last_step_t,
+        evidence=tuple(_evidence(state, answer, evidence, ranks)),
+        ruled_out=(*answer.ruled_out, *_ruled_out(state)),
+        not_observed=(*answer.not_observed, *evidence.not_observed),
+        details=answer,
+    )
+
+
+def _dead_before_the_hang(state: RunState, answer: HangAnswer) -> tuple[int, ...]:
+    """Ranks that raised or died and that the others wait for; empty where all died, for then a death is a consequence.
+
+    Survivors that raise because a peer's connection closed, and ranks that the launcher's SIGTERM ended, are
+    victims: only a rank that the dumps name, or the only one that fell, is the first.
+    """
+    fallen = {rank: it for rank, it in state.ranks.items() if it.gone_t is not None or it.exception}
+    if answer.culprits:
+        return answer.culprits if set(answer.culprits) <= set(fallen) else ()
+    own = [rank for rank, it in fallen.items() if it.signal is None and not _is_consequence(it)]
+    return (own[0],) if len(own) == 1 and len(fallen) < len(state.ranks) else ()
+
+
+def _is_consequence(rank: RankState) -> bool:
+    text = (rank.exception or "").lower()
+    return any(word in text for word in ("connection closed", "connection reset", "remote process exited"))
+
+
+def _cause_of(finding: Finding, evidence: HangEvidence, state: RunState) -> str:
+    if finding.kind == "completion_laggard":
+        return "hang.gpu_stuck"
+    if finding.kind == "no_mismatch":
+        return "hang.fabric"
+    standing = {evidence.standing.get(rank) for rank in finding.culprits}
+    if "host" in standing:
+        return "hang.host"
+    if "set_up" in standing or (state.step is None and not finding.culprits):
+        return "hang.init"
+    return "hang.rank_missing"
+
+
+def _without_a_finding(evidence: HangEvidence, state: RunState) -> tuple[str, tuple[int, ...]]:
+    if state.step is None and evidence.standing and set(evidence.standing.values()) == {"set_up"}:
+        return "hang.init", ()
+    if evidence.odd_ranks:
+        return "hang.host", evidence.odd_ranks
+    behind = _behind(state)
+    return ("hang.rank_missing", behind) if behind else ("unknown", ())
+
+
+def _behind(state: RunState) -> tuple[int, ...]:
+    """The ranks whose last completed step is lower than that of the majority, where few are."""
+    if state.step is None:
+        return ()
+    late = [r.rank for r in state.ranks.values() if r.step is not None and r.step < state.step]
+    return tuple(sorted(late)) if 2 * len(late) < len(state.ranks) else ()
+
+
+def _confidence(answer: HangAnswer, evidence: HangEvidence, cause: str, ranks: tuple[int, ...]) -> Confidence:
+    if cause == "unknown":
+        return "low"
+    if answer.findings and answer.culprits == ranks:
+        agreed = cause == "hang.host" and answer.confidence == "low"
+        return "medium" if agreed else answer.confidence
+    return "medium" if evidence.odd_ranks == ranks and ranks else "low"
+
+
+def _evidence(
+    state: RunState, answer: HangAnswer, evidence: HangEvidence, ranks: Iterable[int]
+) -> Iterable[str]:
+    yield step_clock(state)
+    for finding in answer.findings:
+        yield from finding.evidence
+    for rank in ranks:
+        it = state.ranks.get(rank)
+        if it is None:
+            continue
+        if it.exception:
+            yield f"rank {rank}: raised {it.exception}"
+        if it.gone_t is not None:
+            yield f"rank {rank}: its process {it.pid} is gone"
+        if it.phase:
+            yield f"rank {rank}: in phase {it.phase}"
+    yield from evidence.lines
+
+
+def _ruled_out(state: RunState) -> Iterable[RuledOut]:
+    if state.phase is None:
+        yield RuledOut("a checkpoint, an evaluation or the start-up that takes long", "no such phase is open")
+    if state.attempt == 0 or state.step is not None:
+        yield RuledOut("a restart under way", f"attempt {state.attempt} has not been followed by another")
+    if state.ranks and all(it.gone_t is None and not it.exception for it in state.ranks.values()):
+        yield RuledOut("hang.rank_died", f"no process of the {len(state.ranks)} ranks was seen dead, none raised")

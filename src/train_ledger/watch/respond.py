@@ -1,0 +1,108 @@
+"""What is done at once when a run hangs, before anybody is awake?
+
+The evidence of a hang vanishes with the job, so it is taken while the job lives: every rank's Flight
+Recorder by a request that the rank answers itself, its Python stacks from outside. Then the verdict. What
+did not answer in time is said, never waited for.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from train_ledger.answer import Diagnosis
+from train_ledger.config import Config
+from train_ledger.hang import stacks
+from train_ledger.ledger import RankState, RunState
+from train_ledger.ops import diagnose
+from train_ledger.run_dir import RunDir, write_atomically
+
+__all__ = ["Collected", "FirstAnswers", "collect"]
+
+_LOOK_EVERY_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """What was taken from the ranks: who dumped, whose stacks were read, and why others are missing."""
+
+    dumped: tuple[int, ...]
+    stacked: tuple[int, ...]
+    failed: Mapping[str, str]
+    took_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class FirstAnswers:
+    collected: Collected | None
+    diagnosis: Diagnosis
+
+
+def respond(run_dir: RunDir, config: Config, state: RunState, incident: str, now: Callable[[], float]) -> FirstAnswers:
+    """Collect what the configuration asks for, then diagnose with it."""
+    wanted = config.respond.on_page
+    collected = collect(run_dir, config, state, incident, now()) if {"dump", "stacks"} & set(wanted) else None
+    return FirstAnswers(collected, diagnose(run_dir, config, state=state))
+
+
+def collect(run_dir: RunDir, config: Config, state: RunState, incident: str, t: float) -> Collected:
+    """Dumps and stacks of every rank that still lives, within the configured waits."""
+    started = time.monotonic()
+    living = [it for it in state.ranks.values() if it.gone_t is None and not it.ended]
+    failed: dict[str, str] = {}
+    wanted = config.respond.on_page
+    dump = _ask(run_dir, f"{incident}-dump", "dump", t, living) if "dump" in wanted else None
+    stacked = _take_stacks(run_dir, config, state.attempt, living, failed) if "stacks" in wanted else ()
+    dumped = _await(run_dir, dump, living, config.respond.dump_wait_s, failed) if dump else ()
+    return Collected(dumped, stacked, failed, time.monotonic() - started)
+
+
+def _ask(run_dir: RunDir, request_id: str, do: str, t: float, ranks: Iterable[RankState]) -> str:
+    request = {"id": request_id, "t": t, "do": do, "ranks": [it.rank for it in ranks]}
+    write_atomically(run_dir.request(request_id), json.dumps(request).encode() + b"\n")
+    return request_id
+
+
+def _await(
+    run_dir: RunDir, request_id: str, ranks: Iterable[RankState], wait_s: float, failed: dict[str, str]
+) -> tuple[int, ...]:
+    waiting = {it.rank for it in ranks}
+    answered: list[int] = []
+    deadline = time.monotonic() + wait_s
+    while waiting and time.monotonic() < deadline:
+        for rank in sorted(waiting):
+            reply = _reply(run_dir.reply(request_id, rank))
+            if reply is None:
+                continue
+            waiting.discard(rank)
+            if reply.get("ok"):
+                answered.append(rank)
+            else:
+                failed[f"dump of rank {rank}"] = str(reply.get("error"))
+        if waiting:
+            time.sleep(_LOOK_EVERY_S)
+    for rank in sorted(waiting):
+        failed[f"dump of rank {rank}"] = f"no answer in {wait_s:.0f} s: no thread of it runs, or no monitor"
+    return tuple(sorted(answered))
+
+
+def _reply(path: Path) -> Mapping[str, object] | None:
+    try:
+        content = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None  # not answered yet, or caught in the middle of its rename on a slow file system
+    return content if isinstance(content, dict) else None
+
+
+def _take_stacks(
+    run_dir: RunDir, config: Config, attempt: int, ranks: Iterable[RankState], failed: dict[str, str]
+) -> tuple[int, ...]:
+    here = socket.gethostname()
+    pids = {it.rank: it.pid for it in ranks if it.pid is not None and it.host in (None, here)}
+    problems = stacks.take(pids, run_dir.stacks(attempt), timeout_s=config.respond.stacks_wait_s)
+    failed.update({f"stacks of rank {rank}": why for rank, why in problems.items()})
+    return tuple(sorted(set(pids) - set(problems)))
