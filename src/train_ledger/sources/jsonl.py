@@ -1,0 +1,139 @@
+"""What does one signal line say?
+
+A line is one JSON object as `train_ledger.fields` describes it. Whatever else stands in a file is counted by
+reason and never raises: a wrong line says nothing about its neighbours.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from typing import Any
+
+import msgspec
+
+from train_ledger.facts import Event, Step
+from train_ledger.fields import FIELDS, read_number
+
+__all__ = ["SignalDecoder"]
+
+_OWN_KEYS = ("t", "step", "rank", "attempt", "event")
+_decode = msgspec.json.Decoder().decode
+
+
+class _BadLineError(Exception):
+    """Carries the reason by which the line is counted."""
+
+
+class SignalDecoder:
+    """Turns signal lines into facts and counts, in `bad_lines`, what it could not take.
+
+    Reasons: not_utf8, not_json, not_object, missing_field, bad_number (the line is not taken), and bad_value
+    (the line is taken without a known field whose value is no number).
+    """
+
+    def __init__(self) -> None:
+        self.bad_lines: Counter[str] = Counter()
+        self.last_problem: str | None = None
+
+    def decode(
+        self, data: bytes, source: str = "", *, rank: int | None = None, host: str | None = None
+    ) -> Step | Event | None:
+        """The fact of one line, or None for a blank or a bad one.
+
+        `rank` stands in where the line says none (the file's name knows it), `host` is where the rank runs.
+
+        >>> SignalDecoder().decode(b'{"t": 2.5, "step": 41, "rank": 5, "loss": "NaN", "host": "n1"}')
+        Step(t=2.5, step=41, rank=5, attempt=0, host=None, source='', values={'loss': nan})
+        """
+        if not data or data.isspace():
+            return None
+        try:
+            return self._fact(_json_object(data), source, rank, host)
+        except _BadLineError as problem:
+            self._count(str(problem), source)
+            return None
+
+    def _fact(self, line: dict[str, Any], source: str, rank: int | None, host: str | None) -> Step | Event:
+        t = _time(line)
+        rank = _whole(line, "rank", rank)
+        attempt = _whole(line, "attempt", 0)
+        if "event" in line:
+            name = line["event"]
+            if not isinstance(name, str):
+                raise _BadLineError("missing_field")
+            step = _whole(line, "step") if line.get("step") is not None else None
+            details = {key: value for key, value in line.items() if key not in _OWN_KEYS}
+            return Event(t, name, rank, step, attempt, _host(line, host), source, details)
+        return Step(t, _whole(line, "step"), rank, attempt, host, source, self._values(line, source))
+
+    def _values(self, line: dict[str, Any], source: str) -> dict[str, float]:
+        values: dict[str, float] = {}
+        for key, value in line.items():
+            if type(value) is float:
+                values[key] = value
+            elif value is not None:
+                number = read_number(value)
+                if number is not None:
+                    values[key] = number
+                elif key in FIELDS:
+                    self._count(f"bad_value of {key}", source)
+        for key in _OWN_KEYS:
+            values.pop(key, None)
+        return values
+
+    def _count(self, problem: str, source: str) -> None:
+        self.bad_lines[problem.partition(" ")[0]] += 1
+        self.last_problem = f"{source}: {problem}"
+
+
+def _json_object(data: bytes) -> dict[str, Any]:
+    try:
+        line = _decode(data)
+    except (msgspec.DecodeError, RecursionError):
+        line = _lenient(data)
+    if not isinstance(line, dict):
+        raise _BadLineError("not_object")
+    return line
+
+
+def _lenient(data: bytes) -> Any:
+    """Bare NaN and Infinity, a byte order mark and numbers beyond a float are taken too."""
+    try:
+        line = json.loads(data.decode("utf-8-sig"))
+        json.dumps(line, ensure_ascii=False).encode()  # half a surrogate pair could not be shown or kept
+    except UnicodeError as error:
+        raise _BadLineError("not_utf8") from error
+    except (ValueError, RecursionError) as error:
+        raise _BadLineError("not_json") from error
+    return line
+
+
+def _time(line: dict[str, Any]) -> float:
+    value = line.get("t")
+    if value is None:
+        raise _BadLineError("missing_field t")
+    t = read_number(value)
+    if t is None or not math.isfinite(t):
+        raise _BadLineError("bad_number t")
+    return t
+
+
+def _whole(line: dict[str, Any], key: str, default: int | None = None) -> int:
+    value = line.get(key)
+    if type(value) is int and 0 <= value < 1 << 63:
+        return value
+    if value is None:
+        if default is None:
+            raise _BadLineError(f"missing_field {key}")
+        return default
+    number = read_number(value)
+    if number is None or not 0 <= number < 1 << 63 or number != int(number):
+        raise _BadLineError(f"bad_number {key}")
+    return int(number)
+
+
+def _host(line: dict[str, Any], host: str | None) -> str | None:
+    own = line.get("host")
+    return own if isinstance(own, str) and own else host

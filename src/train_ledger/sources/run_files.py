@@ -1,0 +1,152 @@
+"""What do the files of a run directory say that they did not say at the last look?
+
+Follows the signal files of all ranks – or of the ranks of some hosts – and yields their facts.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import resource
+from collections.abc import Collection, Mapping
+
+from train_ledger.facts import Event, Fact, Step
+from train_ledger.run_dir import RunDir
+from train_ledger.sources.follow import FolderFollower, Follower
+from train_ledger.sources.jsonl import SignalDecoder
+from train_ledger.sources.stream import Line
+
+__all__ = ["RunFiles", "read_all"]
+
+_SIGNAL_FILE = re.compile(r"rank_(\d{1,9})\.jsonl(?:\.(\d{1,9}))?\Z")
+_POLL_BYTES = 8 << 20
+
+
+def _place(file: str) -> tuple[int, int] | None:
+    """(rank, age) of a signal file: `rank_00005.jsonl.2` is older than `.1`, and that than the bare one."""
+    match = _SIGNAL_FILE.match(file)
+    return (int(match[1]), -int(match[2] or 0)) if match else None
+
+
+class RunFiles:
+    """The facts of a run directory, poll by poll.
+
+    `hosts` limits them to ranks of these hosts; where a rank runs is taken from ranks.jsonl and from its own
+    run_start, and a rank of which it is not known is read. Facts of one file keep their order; those of
+    different files are merged by their times. Every step carries the host of its rank where that is known.
+    """
+
+    def __init__(self, run_dir: RunDir, hosts: Collection[str] | None = None) -> None:
+        _allow_many_files()
+        self._run_dir = run_dir
+        self._hosts = None if hosts is None else frozenset(hosts)
+        self._host_of: dict[int, str] = {}
+        self._ranks = Follower(run_dir.ranks_jsonl)
+        self._signals = FolderFollower(run_dir.signals, _place)
+        self._decoder = SignalDecoder()
+        self._rank_of: dict[str, int] = {}
+
+    @property
+    def bad_lines(self) -> Mapping[str, int]:
+        """Lines, and files, that could not be read, by reason."""
+        return self._decoder.bad_lines + self._signals.skipped + self._ranks.skipped
+
+    @property
+    def last_problem(self) -> str | None:
+        """The newest trouble in words for people, "file:line: reason"."""
+        return self._decoder.last_problem or self._signals.last_problem
+
+    @property
+    def files(self) -> int:
+        """How many signal files are followed."""
+        return self._signals.files
+
+    @property
+    def lag_bytes(self) -> int:
+        """Bytes that were seen and not read yet."""
+        return self._signals.lag_bytes
+
+    @property
+    def caught_up(self) -> bool:
+        """Whether the last poll read all that there was."""
+        return self._signals.caught_up
+
+    @property
+    def host_of(self) -> Mapping[int, str]:
+        """Where each rank runs, as far as is known."""
+        return self._host_of
+
+    def poll(self, max_bytes: int = _POLL_BYTES) -> list[Fact]:
+        """What was written since the last poll; of a large backlog the next `max_bytes` or so."""
+        for line in self._ranks.poll():
+            self._place_rank(line)
+        keyed: list[tuple[float, Fact]] = []
+        newest: dict[int, float] = {}
+        for line in self._signals.poll(max_bytes):
+            fact = self._fact(line)
+            if fact is None:
+                continue
+            # A clock that steps back must not put a rank's later lines before its earlier ones.
+            key = max(fact.t, newest.get(fact.rank, fact.t))
+            newest[fact.rank] = key
+            keyed.append((key, fact))
+        keyed.sort(key=lambda pair: pair[0])
+        return [fact for _, fact in keyed]
+
+    def _fact(self, line: Line) -> Step | Event | None:
+        rank = self._rank_of.get(line.file)
+        if rank is None:
+            rank = self._rank_of[line.file] = _rank(line.file)
+        host = self._host_of.get(rank)
+        wanted = self._hosts is None or host is None or host in self._hosts
+        if not wanted and b'"run_start"' not in line.data:
+            return None
+        fact = self._decoder.decode(
+            line.data, f"{self._shown(line.file)}:{line.number}", rank=rank, host=host
+        )
+        if fact is not None and fact.rank != rank:  # a line of another rank in this file
+            fact = dataclasses.replace(fact, host=self._host_of.get(fact.rank))
+        if isinstance(fact, Event) and fact.name == "run_start" and fact.host:
+            self._host_of[fact.rank] = fact.host
+            wanted = self._hosts is None or fact.host in self._hosts
+        return fact if wanted else None
+
+    def _shown(self, file: str) -> str:
+        return f"signals/{file.rpartition('/')[2]}"
+
+    def _place_rank(self, line: Line) -> None:
+        fact = self._decoder.decode(
+            b'{"event":"rank",' + line.data.lstrip()[1:], f"ranks.jsonl:{line.number}"
+        )
+        if fact is not None and fact.host:
+            self._host_of[fact.rank] = fact.host
+
+    def close(self) -> None:
+        self._signals.close()
+        self._ranks.close()
+
+
+def _rank(file: str) -> int:
+    place = _place(file.rpartition("/")[2])
+    if place is None:
+        raise AssertionError(f"{file} is followed without being a signal file")
+    return place[0]
+
+
+def _allow_many_files() -> None:
+    """A thousand ranks are a thousand open files, and the usual soft limit is 1024."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def read_all(run_dir: RunDir, hosts: Collection[str] | None = None) -> list[Fact]:
+    """All facts that the files of a run directory hold now, in the order in which they are to be folded."""
+    files = RunFiles(run_dir, hosts)
+    try:
+        facts = files.poll()
+        while not files.caught_up:
+            facts += files.poll()
+        return facts
+    finally:
+        files.close()
