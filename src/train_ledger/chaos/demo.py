@@ -80,14 +80,18 @@ def demo(
     """
     run_dir = _fresh(folder, mode, culprit)
     if importlib.util.find_spec("torch") is None:
-        raise RunDirError("the demo trains with torch, which is not installed: pip install 'train-ledger[demo]'")
+        raise RunDirError(
+            "the demo trains with torch, which is not installed: pip install 'train-ledger[demo]'"
+        )
     if not 0 <= culprit < ranks:
         raise RunDirError(f"--culprit {culprit} is not one of the {ranks} ranks (0 to {ranks - 1})")
     with Webhook() as webhook:
         settings = _CONFIGURATION.format(stall_floor_s=stall_floor_s, webhook=webhook.apprise_url)
         run_dir.config_file.write_text(settings, encoding="utf-8")
         if not as_json:
-            out(f"run directory {run_dir.path}; rank {culprit} of {ranks} {MODES[mode].what} at step {hang_at}")
+            out(
+                f"run directory {run_dir.path}; rank {culprit} of {ranks} {MODES[mode].what} at step {hang_at}"
+            )
         started_t = time.time()
         with _watch(run_dir, port, as_json) as watch, _job(run_dir, mode, culprit, hang_at, ranks):
             _wait(watch)
@@ -109,7 +113,16 @@ def _fresh(folder: Path | None, mode: str, culprit: int) -> RunDir:
 
 @contextlib.contextmanager
 def _watch(run_dir: RunDir, port: int, quiet: bool) -> Iterator[subprocess.Popen[bytes]]:
-    command = [sys.executable, "-m", "train_ledger", "watch", str(run_dir.path), "--until-verdict", "--port", str(port)]
+    command = [
+        sys.executable,
+        "-m",
+        "train_ledger",
+        "watch",
+        str(run_dir.path),
+        "--until-verdict",
+        "--port",
+        str(port),
+    ]
     with open(run_dir.path / "watch.log", "wb") as log:
         process = subprocess.Popen(command, stdout=log if quiet else None, stderr=log if quiet else None)
         try:
@@ -124,7 +137,16 @@ def _job(
 ) -> Iterator[subprocess.Popen[bytes]]:
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)]
     command += ["--log-dir", str(run_dir.logs), "--redirects", "3", "-m", "train_ledger.chaos.hang_drill"]
-    command += ["--run", str(run_dir.path), "--mode", mode, "--culprit", str(culprit), "--hang-at", str(hang_at)]
+    command += [
+        "--run",
+        str(run_dir.path),
+        "--mode",
+        mode,
+        "--culprit",
+        str(culprit),
+        "--hang-at",
+        str(hang_at),
+    ]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     with open(run_dir.path / "torchrun.log", "wb") as log:
         process = subprocess.Popen(

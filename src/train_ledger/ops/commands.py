@@ -34,11 +34,13 @@ def _look(run_dir: RunDir, state: RunState, diagnosis: Diagnosis) -> Iterable[Ne
         traces = shlex.quote(str(run_dir.comm_traces(state.attempt)))
         stacks = shlex.quote(str(run_dir.stacks(state.attempt)))
         yield NextCommand(
-            "every group, rank and evidence line of the hang", f"train-ledger hang {traces} --stacks {stacks} --run {here}"
+            "every group, rank and evidence line of the hang",
+            f"train-ledger hang {traces} --stacks {stacks} --run {here}",
         )
     if diagnosis.cause in ("hang.fabric", "hang.gpu_stuck"):
         yield NextCommand(
-            "a GPU or link fault would stand in the kernel log of each host", "journalctl -k -o short-unix | grep -i xid"
+            "a GPU or link fault would stand in the kernel log of each host",
+            "journalctl -k -o short-unix | grep -i xid",
         )
     if diagnosis.cause == "checkpoint_failing":
         yield NextCommand("is the storage full?", "df -h")

@@ -27,6 +27,7 @@ __all__ = ["diagnose", "read_state"]
 
 _HUNG = ("stalled", "escalated", "stopped")
 
+
 def diagnose(
     run_dir: RunDir, config: Config, *, at: float | None = None, state: RunState | None = None
 ) -> Diagnosis:
@@ -47,7 +48,9 @@ def diagnose(
     elif "CheckpointSaveFailed" in firing:
         diagnosis = _of_checkpoint(state, firing["CheckpointSaveFailed"])
     else:
-        diagnosis = Diagnosis(state=state.state, cause="none", confidence="medium", evidence=(step_clock(state),))
+        diagnosis = Diagnosis(
+            state=state.state, cause="none", confidence="medium", evidence=(step_clock(state),)
+        )
     return replace(
         diagnosis,
         hosts=_hosts(state, diagnosis.ranks),
@@ -73,7 +76,9 @@ def _name(run_dir: RunDir) -> str:
 
 def _of_alert(state: RunState, cause: str, firings: Iterable[Any]) -> Diagnosis:
     evidence = (*(firing.summary for firing in firings), step_clock(state))
-    return Diagnosis(state=state.state, cause=cause, confidence="high", since_step=state.step, evidence=evidence)
+    return Diagnosis(
+        state=state.state, cause=cause, confidence="high", since_step=state.step, evidence=evidence
+    )
 
 
 def _of_checkpoint(state: RunState, firings: Iterable[Any]) -> Diagnosis:
@@ -125,5 +130,3 @@ def _not_observed(run_dir: RunDir, state: RunState) -> Iterable[str]:
         yield f"signals of {state.world_size - len(state.ranks)} of {state.world_size} ranks"
     if not state.ranks:
         yield "signals: no rank has written a line"
-
-

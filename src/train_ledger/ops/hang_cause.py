@@ -128,4 +128,6 @@ def _ruled_out(state: RunState) -> Iterable[RuledOut]:
     if state.attempt == 0 or state.step is not None:
         yield RuledOut("a restart under way", f"attempt {state.attempt} has not been followed by another")
     if state.ranks and all(it.gone_t is None and not it.exception for it in state.ranks.values()):
-        yield RuledOut("hang.rank_died", f"no process of the {len(state.ranks)} ranks was seen dead, none raised")
+        yield RuledOut(
+            "hang.rank_died", f"no process of the {len(state.ranks)} ranks was seen dead, none raised"
+        )

@@ -88,7 +88,9 @@ def _impact(config: Config, verdict: Entry) -> Iterable[str]:
 
 _SAID = {
     "incident_opened": lambda e: f"incident opened by {_text(e.get('alert'))}",
-    "alert_fired": lambda e: f"{_text(e.get('alert'))} fired ({_text(e.get('level'))}): {_text(e.get('summary'))}",
+    "alert_fired": lambda e: (
+        f"{_text(e.get('alert'))} fired ({_text(e.get('level'))}): {_text(e.get('summary'))}"
+    ),
     "alert_resolved": lambda e: f"{_text(e.get('alert'))} resolved",
     "notification_intended": lambda e: "page handed over for delivery",
     "notification_done": lambda e: f"page: {_text(e.get('outcome'))}",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import socket
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,9 +21,10 @@ from train_ledger.ledger import RankState, RunState
 from train_ledger.ops import diagnose
 from train_ledger.run_dir import RunDir, write_atomically
 
-__all__ = ["Collected", "FirstAnswers", "collect"]
+__all__ = ["Collected", "FirstAnswers", "collect", "respond"]
 
 _LOOK_EVERY_S = 0.1
+_MOST_SAID = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,24 +39,33 @@ class Collected:
 
 @dataclass(frozen=True, slots=True)
 class FirstAnswers:
-    collected: Collected | None
+    """What was taken and the verdict on it."""
+
+    collected: Collected
     diagnosis: Diagnosis
 
+    @property
+    def summary(self) -> str:
+        """In one sentence: from how many ranks what was taken, and what was not."""
+        taken = self.collected
+        said = f"{len(taken.dumped)} dumps and {len(taken.stacked)} stacks in {taken.took_s:.1f} s"
+        missing = "; ".join(f"no {what}: {why}" for what, why in list(taken.failed.items())[:_MOST_SAID])
+        return f"{said}; {missing}" if missing else said
 
-def respond(run_dir: RunDir, config: Config, state: RunState, incident: str, now: Callable[[], float]) -> FirstAnswers:
+
+def respond(run_dir: RunDir, config: Config, state: RunState, incident: str) -> FirstAnswers:
     """Collect what the configuration asks for, then diagnose with it."""
-    wanted = config.respond.on_page
-    collected = collect(run_dir, config, state, incident, now()) if {"dump", "stacks"} & set(wanted) else None
+    collected = collect(run_dir, config, state, incident)
     return FirstAnswers(collected, diagnose(run_dir, config, state=state))
 
 
-def collect(run_dir: RunDir, config: Config, state: RunState, incident: str, t: float) -> Collected:
+def collect(run_dir: RunDir, config: Config, state: RunState, incident: str) -> Collected:
     """Dumps and stacks of every rank that still lives, within the configured waits."""
     started = time.monotonic()
     living = [it for it in state.ranks.values() if it.gone_t is None and not it.ended]
     failed: dict[str, str] = {}
     wanted = config.respond.on_page
-    dump = _ask(run_dir, f"{incident}-dump", "dump", t, living) if "dump" in wanted else None
+    dump = _ask(run_dir, f"{incident}-dump", "dump", state.t, living) if "dump" in wanted else None
     stacked = _take_stacks(run_dir, config, state.attempt, living, failed) if "stacks" in wanted else ()
     dumped = _await(run_dir, dump, living, config.respond.dump_wait_s, failed) if dump else ()
     return Collected(dumped, stacked, failed, time.monotonic() - started)

@@ -1,0 +1,42 @@
+"""Where does the keeper write down and say what it does?"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from train_ledger.ledger import Journal, journal
+from train_ledger.run_dir import RunDir
+from train_ledger.watch.console import Console
+
+__all__ = ["Book"]
+
+_TAIL = 200
+
+
+class Book:
+    """The journal, its last entries for the page, and the terminal: what goes into one goes into all.
+
+    `before` holds what earlier keepers wrote, oldest first; `unread` the lines of it that could not be read.
+    Raises OSError where the ledger folder cannot be made.
+    """
+
+    def __init__(self, run_dir: RunDir, console: Console, now: Callable[[], float]) -> None:
+        self.console = console
+        self._now = now
+        self._journal = Journal(run_dir.journal)
+        self.before, self.unread = journal.read(run_dir.journal)
+        self.tail: deque[Mapping[str, Any]] = deque(self.before, maxlen=_TAIL)
+
+    def record(self, kind: str, **details: Any) -> Mapping[str, Any]:
+        """Journal one entry, on the disk when this returns, and say it."""
+        entry = {"t": round(self._now(), 3), "kind": kind, **details}
+        try:
+            self._journal.append(entry)
+        except OSError as error:
+            # The page must go out even where the disk is full; what is lost is said on the terminal.
+            self.console.remark(f"the journal cannot be written ({error}); not journalled: {kind}")
+        self.tail.append(entry)
+        self.console.tell(entry)
+        return entry

@@ -1,0 +1,80 @@
+"""What does the person in front of the terminal read while a run is watched?
+
+One line for each thing that happens, as a sentence or, for scripts, as the journal's own JSON. The verdict
+is shown whole.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from train_ledger.answer import Diagnosis
+from train_ledger.render import as_text, harmless, wants_colour
+
+__all__ = ["Console"]
+
+Entry = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Console:
+    """Tells entries of the journal through `out`, one call a line or block."""
+
+    out: Callable[[str], None]
+    as_json: bool = False
+    currency: str = ""
+
+    def tell(self, entry: Entry) -> None:
+        """Say one entry; kinds that are of no interest to a person are not said."""
+        if self.as_json:
+            self.out(json.dumps(entry))
+        elif sentence := _SENTENCES.get(str(entry.get("kind"))):
+            self.out(f"{_clock(entry.get('t'))}  {harmless(sentence(entry))}")
+
+    def show(self, diagnosis: Diagnosis) -> None:
+        """The verdict in full (for scripts it is in the entry already)."""
+        if not self.as_json:
+            self.out("")
+            self.out(as_text(diagnosis, colour=wants_colour(sys.stdout), currency=self.currency))
+
+    def remark(self, text: str) -> None:
+        """Something that is not journalled, to standard error where scripts read the output."""
+        if self.as_json:
+            print(f"train-ledger: {harmless(text)}", file=sys.stderr, flush=True)
+        else:
+            self.out(f"          {harmless(text)}")
+
+
+def _state(entry: Entry) -> str:
+    step = f" at step {entry['step']}" if entry.get("step") is not None else ""
+    return f"run is {entry.get('state')}{step}"
+
+
+def _alert(entry: Entry) -> str:
+    inhibited = ", inhibited: nobody is told" if entry.get("inhibited") else ""
+    return f"{str(entry.get('level', '')).upper()} {entry.get('alert')}: {entry.get('summary')}{inhibited}"
+
+
+_SENTENCES: Mapping[str, Callable[[Entry], str]] = {
+    "keeper_started": lambda e: f"watching {e.get('run')} as pid {e.get('pid')} on {e.get('host')}",
+    "state_changed": _state,
+    "alert_fired": _alert,
+    "alert_resolved": lambda e: f"resolved {e.get('alert')}",
+    "incident_opened": lambda e: f"incident {e.get('incident')}",
+    "incident_closed": lambda e: f"incident {e.get('incident')} closed",
+    "response_started": lambda e: "taking every rank's Flight Recorder and stacks while the job lives",
+    "response_done": lambda e: str(e.get("summary")),
+    "response_failed": lambda e: f"first answers failed: {e.get('error')}",
+    "notification_intended": lambda e: f"message {e.get('notification')} handed over for delivery",
+    "notification_done": lambda e: f"message {e.get('notification')}: {e.get('outcome')}",
+    "verdict": lambda e: f"verdict: {e['diagnosis'].get('cause')}",
+}
+
+
+def _clock(t: object) -> str:
+    return f"{datetime.fromtimestamp(t, UTC):%H:%M:%S}" if isinstance(t, int | float) else "--:--:--"

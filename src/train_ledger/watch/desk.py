@@ -1,0 +1,131 @@
+"""Who is told about an incident, and what is found out first?
+
+The first answers – dumps, stacks, verdict – run beside the keeper's turns. The page waits for them, but never
+longer than the group wait: one message that names the rank is worth a few seconds, and no answer may hold it
+up. Messages go into the outbox before the journal says so; the outbox takes each id once, so a keeper that was
+killed in between only repeats the entry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+from train_ledger.answer import Diagnosis, to_json
+from train_ledger.config import Config
+from train_ledger.dash import Action, Incident, Notification, Outbox
+from train_ledger.ledger import RunState
+from train_ledger.run_dir import RunDir
+from train_ledger.watch.book import Book
+from train_ledger.watch.messages import incident_of, page_id, page_message, resolved_message, update_message
+from train_ledger.watch.recall import Recall
+from train_ledger.watch.records import write_records
+from train_ledger.watch.respond import FirstAnswers, respond
+
+__all__ = ["Desk"]
+
+
+class Desk:
+    """Answers and messages of one run's incidents, on from where an earlier keeper stood (`before`)."""
+
+    def __init__(self, run_dir: RunDir, config: Config, run_name: str, book: Book, before: Recall) -> None:
+        self._run_dir = run_dir
+        self._config = config
+        self._run_name = run_name
+        self._book = book
+        self._outbox = Outbox(run_dir.ledger / "outbox")
+        self._workers = ThreadPoolExecutor(1, thread_name_prefix="first answers")
+        self._answering: dict[str, Future[FirstAnswers]] = {}
+        self._answered = set(before.answered)
+        self._posted = set(before.intended)
+        self._settled = set(before.done)
+        self.diagnosis: Diagnosis | None = None
+        self.verdict: Mapping[str, Any] = before.verdict
+
+    def attend(self, incident: Incident, state: RunState) -> None:
+        """Find out about an open incident and page for it, each once."""
+        if incident.id not in self._answered:
+            self._answer(incident, state)
+        waited_s = state.t - incident.opened_t
+        if incident.id in self._answered or waited_s >= self._config.alerts.group_wait_s:
+            self._post(
+                incident.id, page_message(self._config, self._run_name, incident, self._found(incident))
+            )
+
+    def tell(self, action: Action) -> None:
+        """Send what an action of a known incident asks for; its page is sent by `attend`."""
+        incident = action.incident.id
+        if action.kind == "update":
+            self._post(incident, update_message(self._config, self._run_name, action))
+        elif action.kind == "close" and page_id(incident) in self._posted:
+            self._post(incident, resolved_message(self._config, self._run_name, action))
+
+    def note_outcomes(self) -> None:
+        """Journal what became of the messages; start senders again that were killed before they sent."""
+        self._outbox.resume()
+        for outcome in self._outbox.outcomes():
+            if outcome.id in self._settled:
+                continue
+            self._settled.add(outcome.id)
+            text = outcome.delivery + (f": {outcome.why}" if outcome.why else "")
+            incident = incident_of(outcome.id)
+            self._book.record("notification_done", incident=incident, notification=outcome.id, outcome=text)
+
+    def is_idle(self, incidents: Iterable[Incident]) -> bool:
+        """Whether nothing is being found out or sent, and every one of these incidents has been paged."""
+        paged = all(page_id(incident.id) in self._posted for incident in incidents)
+        return paged and not self._answering and not self._outbox.waiting()
+
+    def close(self) -> None:
+        self._workers.shutdown(wait=False, cancel_futures=True)
+
+    def _answer(self, incident: Incident, state: RunState) -> None:
+        future = self._answering.get(incident.id)
+        if future is None:
+            self._book.record("response_started", incident=incident.id)
+            self._answering[incident.id] = self._workers.submit(
+                respond, self._run_dir, self._config, state, incident.id
+            )
+        elif future.done():
+            del self._answering[incident.id]
+            self._answered.add(incident.id)
+            self._note_answers(incident, future)
+
+    def _note_answers(self, incident: Incident, future: Future[FirstAnswers]) -> None:
+        error = future.exception()
+        if error is not None:
+            # Whatever went wrong in finding out, the page goes out without it.
+            self._book.record(
+                "response_failed", incident=incident.id, error=f"{type(error).__name__}: {error}"
+            )
+            return
+        answers = future.result()
+        self.diagnosis = answers.diagnosis
+        self._book.record("response_done", incident=incident.id, summary=answers.summary)
+        self.verdict = self._book.record("verdict", incident=incident.id, diagnosis=to_json(self.diagnosis))
+        self._book.console.show(self.diagnosis)
+        for written in write_records(self._run_dir, self._config, incident.id, self.diagnosis):
+            self._book.console.remark(written)
+
+    def _found(self, incident: Incident) -> Mapping[str, Any] | None:
+        """The verdict on this incident, by this keeper or an earlier one."""
+        return self.verdict["diagnosis"] if self.verdict.get("incident") == incident.id else None
+
+    def _post(self, incident: str, message: Notification) -> None:
+        if message.id in self._posted:
+            return
+        if not (message.urls or message.command):
+            self._book.console.remark(
+                "nobody is told: [notify] in train-ledger.toml names no urls and no command"
+            )
+            self._settled.add(message.id)
+        else:
+            try:
+                self._outbox.post(message)
+            except OSError as error:
+                self._book.console.remark(
+                    f"NOT SENT, the outbox cannot be written ({error}): {message.title}"
+                )
+        self._posted.add(message.id)
+        self._book.record("notification_intended", incident=incident, notification=message.id)

@@ -1,0 +1,169 @@
+"""What happens while a run is followed?
+
+Follow, fold, judge, journal, act – one turn after the other, in one thread. A turn writes down what it decides
+before anybody acts on it, so that a keeper that was killed at any moment goes on where it stood.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Mapping
+from typing import Any
+
+import train_ledger
+from train_ledger.answer import Diagnosis
+from train_ledger.config import Config
+from train_ledger.dash import RULES, Action, Alert, Incident, Judge, Transition
+from train_ledger.ledger import Fold, RunState
+from train_ledger.run_dir import RunDir
+from train_ledger.sources import Liveness, RunFiles
+from train_ledger.watch.book import Book
+from train_ledger.watch.clock import RunClock
+from train_ledger.watch.console import Console
+from train_ledger.watch.desk import Desk
+from train_ledger.watch.recall import recall
+
+__all__ = ["Keeper"]
+
+_RECORDS = {"open": "incident_opened", "update": "incident_updated", "close": "incident_closed"}
+
+
+class Keeper:
+    """The one process that keeps a run's journal; hold `ledger.KeeperLock` while it lives.
+
+    `turn()` is one look, the caller decides how often. Raises RunDirError where run.json cannot be read and
+    OSError where the ledger folder cannot be made.
+    """
+
+    def __init__(
+        self, run_dir: RunDir, config: Config, console: Console, clock: RunClock | None = None
+    ) -> None:
+        self.run_dir = run_dir
+        run = run_dir.read_run()
+        self.run_name = str(run.get("run") or run_dir.path.resolve().name)
+        self._clock = clock or RunClock()
+        self._book = Book(run_dir, console, self._clock.now)
+        before = recall(self._book.before, config.alerts)
+        self._files = RunFiles(run_dir)
+        self._liveness = Liveness()
+        self._fold = Fold(self.run_name, config, run)
+        self._judge = Judge(RULES, config)
+        self._judge.restore(before.open_alerts)
+        self._incidents = before.incidents
+        self._desk = Desk(run_dir, config, self.run_name, self._book, before)
+        self._state_name = before.state
+        self.state: RunState = self._fold.state(self._clock.now())
+        self._book.record(
+            "keeper_started",
+            run=self.run_name,
+            pid=os.getpid(),
+            host=socket.gethostname(),
+            version=train_ledger.__version__,
+        )
+
+    def turn(self) -> None:
+        """Read what is new, judge, write down, act."""
+        self._read()
+        if not self._files.caught_up:
+            return  # half a history has no step clock to judge by
+        self.state = self._fold.state(self._clock.now())
+        self._note_state()
+        transitions = self._judge.evaluate(self.state)
+        actions = self._incidents.apply(transitions, self.state.t)
+        for transition in transitions:
+            self._note_transition(transition)
+        for action in actions:
+            self._note_action(action)
+        for incident in self.open_incidents:
+            self._desk.attend(incident, self.state)
+        self._desk.note_outcomes()
+
+    @property
+    def open_alerts(self) -> tuple[Alert, ...]:
+        return self._judge.open_alerts
+
+    @property
+    def open_incidents(self) -> tuple[Incident, ...]:
+        return self._incidents.open
+
+    @property
+    def diagnosis(self) -> Diagnosis | None:
+        """The last verdict that this keeper found."""
+        return self._desk.diagnosis
+
+    @property
+    def verdict(self) -> Mapping[str, Any]:
+        """The journal's last verdict, of whichever keeper; {} before the first."""
+        return self._desk.verdict
+
+    @property
+    def tail(self) -> tuple[Mapping[str, Any], ...]:
+        """The newest entries of the journal, oldest first."""
+        return tuple(self._book.tail)
+
+    @property
+    def not_read(self) -> tuple[str, ...]:
+        """What could not be read, in words for the page."""
+        counts = [f"{count} × {reason}" for reason, count in sorted(self._files.bad_lines.items())]
+        said = [f"signal lines or files not read: {', '.join(counts)}"] if counts else []
+        if self._book.unread:
+            said.append(f"{len(self._book.unread)} lines of the journal")
+        return tuple(said)
+
+    @property
+    def is_told(self) -> bool:
+        """Whether there is a verdict and every message about its incident has come to an end."""
+        return self.diagnosis is not None and self._desk.is_idle(self.open_incidents)
+
+    def close(self) -> None:
+        """Let go of files and threads; what was written stays."""
+        self._desk.close()
+        self._files.close()
+
+    def _read(self) -> None:
+        backlog = not self._files.caught_up
+        facts = self._files.poll()
+        if facts and not backlog:
+            reference = self._files.host_of.get(0)
+            self._clock.heard(fact.t for fact in facts if fact.t is not None and fact.host == reference)
+        for fact in facts:
+            self._fold.add(fact)
+        for event in self._liveness.poll(self.state.ranks.values(), self._clock.now()):
+            self._fold.add(event)
+
+    def _note_state(self) -> None:
+        if self.state.state == self._state_name:
+            return
+        before, self._state_name = self._state_name, self.state.state
+        self._book.record(
+            "state_changed",
+            state=self.state.state,
+            before=before,
+            step=self.state.step,
+            attempt=self.state.attempt,
+        )
+
+    def _note_transition(self, transition: Transition) -> None:
+        alert = transition.alert
+        self._book.record(
+            f"alert_{transition.kind}",
+            incident=self._incident_of(alert),
+            alert=alert.name,
+            level=alert.level,
+            summary=alert.summary,
+            inhibited=alert.inhibited,
+            transition=transition.to_json(),
+        )
+
+    def _incident_of(self, alert: Alert) -> str | None:
+        for incident in self.open_incidents:
+            if any(member.alert.key == alert.key for member in incident.members):
+                return incident.id
+        return None
+
+    def _note_action(self, action: Action) -> None:
+        names = ", ".join(alert.name for alert in action.alerts)
+        record = action.incident.to_json()
+        self._book.record(_RECORDS[action.kind], incident=action.incident.id, alert=names, record=record)
+        self._desk.tell(action)

@@ -1,0 +1,81 @@
+"""How does a keeper run until somebody ends it?
+
+Takes the lock, serves the page, turns once a second. Beside each turn only the first answers to a page run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+
+from train_ledger.answer import ExitCode, exit_code
+from train_ledger.config import Config
+from train_ledger.dash.page import PageView, serve
+from train_ledger.ledger import KeeperLock
+from train_ledger.run_dir import RunDir
+from train_ledger.watch.console import Console
+from train_ledger.watch.keeper import Keeper
+
+__all__ = ["watch"]
+
+_LONGEST_TURN_S = 1.0
+
+
+def watch(
+    run_dir: RunDir,
+    config: Config,
+    *,
+    host: str = "127.0.0.1",
+    port: int | None = 9467,
+    until_verdict: bool = False,
+    as_json: bool = False,
+    out: Callable[[str], None] = print,
+) -> ExitCode:
+    """Keep a run until interrupted, or with `until_verdict` until the first verdict or the run's end.
+
+    `port` None serves no page, 0 takes a free port. Raises KeeperHeld where another keeper holds the run,
+    RunDirError where its files cannot be used, and OSError where the address is taken.
+    """
+    console = Console(out, as_json, config.cost.currency)
+    with KeeperLock(run_dir.keeper_lock):
+        keeper = Keeper(run_dir, config, console)
+        try:
+            with _page(keeper, host, port, console):
+                return _turn_until(keeper, config, until_verdict)
+        finally:
+            keeper.close()
+
+
+def _turn_until(keeper: Keeper, config: Config, until_verdict: bool) -> ExitCode:
+    pause_s = min(_LONGEST_TURN_S, config.alerts.evaluation_interval_s)
+    while True:
+        started = time.monotonic()
+        keeper.turn()
+        if until_verdict and keeper.is_told and keeper.diagnosis is not None:
+            return exit_code(keeper.diagnosis)
+        if until_verdict and keeper.state.finished:
+            return ExitCode.NOTHING_WRONG
+        time.sleep(max(0.0, pause_s - (time.monotonic() - started)))
+
+
+@contextlib.contextmanager
+def _page(keeper: Keeper, host: str, port: int | None, console: Console) -> Iterator[None]:
+    if port is None:
+        yield
+        return
+    with serve(lambda: view(keeper), host, port) as address:
+        console.remark(f"page on {address}")
+        yield
+
+
+def view(keeper: Keeper) -> PageView:
+    """What the page shows of a keeper, at this moment."""
+    return PageView(
+        state=keeper.state,
+        alerts=keeper.open_alerts,
+        incidents=keeper.open_incidents,
+        diagnosis=keeper.diagnosis,
+        journal=keeper.tail,
+        not_observed=keeper.not_read,
+    )

@@ -1,0 +1,96 @@
+"""What does the person who is woken read first?
+
+A title that fits on a lock screen – run, what, who – and a body with the evidence and the next command.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from train_ledger.answer import CAUSES
+from train_ledger.config import Config
+from train_ledger.dash import Action, Incident, Notification
+from train_ledger.render import harmless, rank_ranges
+
+__all__ = ["incident_of", "page_id", "page_message", "resolved_message", "update_message"]
+
+_MOST_EVIDENCE = 6
+_KIND_OF_MESSAGE = re.compile(r"-(open|close|update-\d+)\Z")
+
+
+def page_id(incident: str) -> str:
+    """The id of an incident's one page."""
+    return f"{incident}-open"
+
+
+def incident_of(message: str) -> str:
+    """The incident that a message id belongs to.
+
+    >>> incident_of("20261130T031205Z-TrainingStepStalled-update-2")
+    '20261130T031205Z-TrainingStepStalled'
+    """
+    return _KIND_OF_MESSAGE.sub("", message)
+
+
+def page_message(
+    config: Config, run: str, incident: Incident, verdict: Mapping[str, Any] | None
+) -> Notification:
+    """The page of an incident; `verdict` is its diagnosis as JSON values, None where there is none yet."""
+    alerts = [member.alert for member in incident.members]
+    body = [alert.summary for alert in alerts]
+    if verdict is None:
+        body.append("The first answers are still being taken; see the page of `train-ledger watch`.")
+    else:
+        body += _found(verdict)
+    title = f"{run}: {alerts[0].name} – {_accusation(verdict)}" if verdict else f"{run}: {alerts[0].name}"
+    details = {
+        "run": run,
+        "incident": incident.id,
+        "alerts": [alert.name for alert in alerts],
+        "cause": verdict.get("cause") if verdict else None,
+        "ranks": verdict.get("ranks", []) if verdict else [],
+    }
+    return _message(config, page_id(incident.id), title, body, "page", details)
+
+
+def update_message(config: Config, run: str, action: Action) -> Notification:
+    """Alerts that joined an open incident; not a new page."""
+    names = ", ".join(alert.name for alert in action.alerts)
+    body = [alert.summary for alert in action.alerts]
+    details = {"run": run, "incident": action.incident.id, "alerts": [alert.name for alert in action.alerts]}
+    return _message(config, action.notification_id, f"{run}: also {names}", body, "record", details)
+
+
+def resolved_message(config: Config, run: str, action: Action) -> Notification:
+    """The end of an incident."""
+    lasted_s = action.t - action.incident.opened_t
+    body = [f"Incident {action.incident.id} is over after {lasted_s:.0f} s."]
+    details = {"run": run, "incident": action.incident.id}
+    return _message(config, action.notification_id, f"{run}: resolved", body, "resolved", details)
+
+
+def _message(
+    config: Config, id: str, title: str, body: Iterable[str], level: str, details: Mapping[str, Any]
+) -> Notification:
+    text = "\n".join(harmless(line) for line in body)
+    return Notification.to(
+        config.notify, id=id, title=harmless(title), body=text, level=level, details=details
+    )
+
+
+def _accusation(verdict: Mapping[str, Any]) -> str:
+    ranks = verdict.get("ranks") or []
+    cause = str(verdict.get("cause"))
+    if not ranks:
+        return f"{cause}, nobody accused"
+    return f"culprit: rank{'s' if len(ranks) > 1 else ''} {rank_ranges(ranks)} ({cause})"
+
+
+def _found(verdict: Mapping[str, Any]) -> Iterable[str]:
+    cause = str(verdict.get("cause"))
+    yield f"{_accusation(verdict)}: {CAUSES.get(cause, cause)}; confidence {verdict.get('confidence')}"
+    yield from (f"- {line}" for line in (verdict.get("evidence") or ())[:_MOST_EVIDENCE])
+    for step in (verdict.get("next") or ())[:1]:
+        yield f"next: {step['command']}   ({step['why']})"

@@ -1,0 +1,74 @@
+"""What had the keeper done before it was killed?
+
+Everything that must not be done twice is read back from the journal: which alerts were open, which incidents,
+which of them had their verdict, which messages were handed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from train_ledger.config import Alerts
+from train_ledger.dash import Alert, Incident, Incidents, Transition
+
+__all__ = ["Recall", "recall"]
+
+
+@dataclass(frozen=True, slots=True)
+class Recall:
+    """What the journal says; `unknown` counts entries of a known kind that could not be understood."""
+
+    incidents: Incidents
+    open_alerts: tuple[Alert, ...] = ()
+    answered: frozenset[str] = frozenset()
+    intended: frozenset[str] = frozenset()
+    done: frozenset[str] = frozenset()
+    verdict: Mapping[str, Any] = field(default_factory=dict)
+    state: str | None = None
+    unknown: int = 0
+
+
+def recall(entries: Iterable[Mapping[str, Any]], alerts: Alerts) -> Recall:
+    """Fold the journal's entries, oldest first."""
+    incidents = Incidents(alerts)
+    open_alerts: dict[Any, Alert] = {}
+    seen: dict[str, set[str]] = {"verdict": set(), "notification_intended": set(), "notification_done": set()}
+    verdict: Mapping[str, Any] = {}
+    state: str | None = None
+    unknown = 0
+    for entry in entries:
+        kind = str(entry.get("kind"))
+        try:
+            _replay(kind, entry, incidents, open_alerts)
+        except (KeyError, TypeError, ValueError):
+            unknown += 1
+        if kind in seen:
+            seen[kind].add(str(entry.get("notification") or entry.get("incident")))
+        if kind == "verdict":
+            verdict = entry
+        if kind == "state_changed":
+            state = str(entry.get("state"))
+    return Recall(
+        incidents,
+        tuple(open_alerts.values()),
+        frozenset(seen["verdict"]),
+        frozenset(seen["notification_intended"]),
+        frozenset(seen["notification_done"]),
+        verdict,
+        state,
+        unknown,
+    )
+
+
+def _replay(kind: str, entry: Mapping[str, Any], incidents: Incidents, open_alerts: dict[Any, Alert]) -> None:
+    if kind in ("alert_fired", "alert_resolved"):
+        transition = Transition.from_json(entry["transition"])
+        incidents.replay(transition)
+        if transition.kind == "fired":
+            open_alerts[transition.alert.key] = transition.alert
+        else:
+            open_alerts.pop(transition.alert.key, None)
+    elif kind in ("incident_opened", "incident_updated", "incident_closed"):
+        incidents.replay(Incident.from_json(entry["record"]))

@@ -1,0 +1,29 @@
+"""What stays of an incident for the day after?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from train_ledger.answer import Diagnosis
+from train_ledger.config import Config
+from train_ledger.ops import postmortem
+from train_ledger.render import as_html, as_json
+from train_ledger.run_dir import RunDir, RunDirError, write_atomically
+
+__all__ = ["write_records"]
+
+
+def write_records(run_dir: RunDir, config: Config, incident: str, diagnosis: Diagnosis) -> Iterable[str]:
+    """Write verdict, report and postmortem draft; one line for people about each, or why it is missing."""
+    verdict = run_dir.incidents / f"{incident}.json"
+    report = run_dir.reports / f"{incident}.html"
+    draft = run_dir.reports / f"{incident}.md"
+    try:
+        write_atomically(verdict, as_json(diagnosis).encode())
+        title = f"{run_dir.path.name}: {incident}"
+        write_atomically(report, as_html(diagnosis, title=title, currency=config.cost.currency).encode())
+        yield f"report {report}"
+        write_atomically(draft, postmortem(run_dir, config, incident=incident).encode())
+        yield f"postmortem draft {draft}"
+    except (OSError, RunDirError) as error:
+        yield f"not written: {error}"
