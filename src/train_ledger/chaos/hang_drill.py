@@ -1,9 +1,9 @@
 """Does a real job that hangs get its culprit named?
 
 A small language model trained by torchrun on this package's own source, data-parallel over gloo. After some
-healthy steps one rank leaves the common path. Run on each rank as
+healthy steps one rank leaves the common path. torchrun starts it:
 
-    torchrun --standalone --nproc-per-node 4 -m train_ledger.chaos.hang_drill --run RUN --culprit 3 --mode skip
+    torchrun --standalone --nproc-per-node 4 -m train_ledger.chaos.hang_drill --run RUN --mode skip
 """
 
 from __future__ import annotations

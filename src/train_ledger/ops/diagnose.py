@@ -40,7 +40,7 @@ def diagnose(
     state = state or read_state(run_dir, config, at)
     firing = {rule.name: found for rule in RULES if (found := rule.check(state, config.alerts))}
     if state.state in _HUNG or "TrainingStepStalled" in firing:
-        diagnosis = of_hang(state, gather(run_dir, config, state))
+        diagnosis = of_hang(state, gather(run_dir, config, state, until_t=at))
     elif "TrainingRestartLoop" in firing:
         diagnosis = _of_alert(state, "restart_loop", firing["TrainingRestartLoop"])
     elif state.state == "numeric_fault" or "TrainingLossNotFinite" in firing:

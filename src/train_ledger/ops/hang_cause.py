@@ -47,7 +47,7 @@ def of_hang(state: RunState, evidence: HangEvidence) -> Diagnosis:
 
 
 def _dead_before_the_hang(state: RunState, answer: HangAnswer) -> tuple[int, ...]:
-    """Ranks that raised or died and that the others wait for; empty where all died, for then a death is a consequence.
+    """Ranks that raised or died and that the others wait for; where all died, a death alone says nothing.
 
     Survivors that raise because a peer's connection closed, and ranks that the launcher's SIGTERM ended, are
     victims: only a rank that the dumps name, or the only one that fell, is the first.

@@ -43,7 +43,7 @@ def _lines(
     verdict: Entry = next((e["diagnosis"] for e in reversed(entries) if e.get("kind") == "verdict"), {})
     yield f"# {_title(run_dir, run, incident, entries, verdict)}"
     yield ""
-    yield f"Draft by train-ledger from the journal of incident `{incident}`. Lines marked (?) are for people to fill in."
+    yield f"Draft by train-ledger from the journal of incident `{incident}`. Lines with (?) are for people."
     yield ""
     yield from _impact(config, verdict)
     yield from _timeline(entries, verdict)
@@ -76,7 +76,8 @@ def _impact(config: Config, verdict: Entry) -> Iterable[str]:
     yield ""
     impact = verdict.get("impact")
     if impact:
-        yield f"- Until the verdict: {impact['wall_s']:.0f} s without a step, {impact['gpu_hours']:.3f} GPU-hours"
+        wall, hours = f"{impact['wall_s']:.0f} s without a step", f"{impact['gpu_hours']:.3f} GPU-hours"
+        yield f"- Until the verdict: {wall}, {hours}"
         cost = impact.get("cost")
         if cost is None:
             yield "- Cost: no price known (gpu_price_per_hour in run.json, or [cost] in the configuration)"
@@ -118,7 +119,8 @@ def _root_cause(verdict: Entry) -> Iterable[str]:
     cause = str(verdict.get("cause", "unknown"))
     yield "## Root cause"
     yield ""
-    yield f"{cause}: {answer.CAUSES.get(cause, 'not a known code')}; confidence {verdict.get('confidence', 'low')}."
+    meaning = answer.CAUSES.get(cause, "not a known code")
+    yield f"{cause}: {meaning}; confidence {verdict.get('confidence', 'low')}."
     yield ""
     yield from (f"- {_text(line)}" for line in verdict.get("evidence", ()))
     for excluded in verdict.get("ruled_out", ()):

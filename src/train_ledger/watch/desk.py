@@ -1,9 +1,9 @@
 """Who is told about an incident, and what is found out first?
 
-The first answers – dumps, stacks, verdict – run beside the keeper's turns. The page waits for them, but never
-longer than the group wait: one message that names the rank is worth a few seconds, and no answer may hold it
-up. Messages go into the outbox before the journal says so; the outbox takes each id once, so a keeper that was
-killed in between only repeats the entry.
+The first answers – dumps, stacks, verdict – run beside the keeper's turns. The page waits for them, but
+never longer than the group wait: one message that names the rank is worth a few seconds, and no answer may
+hold it up. Messages go into the outbox before the journal says so; the outbox takes each id once, so a
+keeper that was killed in between only repeats the entry.
 """
 
 from __future__ import annotations

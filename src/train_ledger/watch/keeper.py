@@ -1,7 +1,7 @@
 """What happens while a run is followed?
 
-Follow, fold, judge, journal, act – one turn after the other, in one thread. A turn writes down what it decides
-before anybody acts on it, so that a keeper that was killed at any moment goes on where it stood.
+Follow, fold, judge, journal, act – one turn after the other, in one thread. A turn writes down what it
+decides before anybody acts on it, so that a keeper that was killed at any moment goes on where it stood.
 """
 
 from __future__ import annotations
