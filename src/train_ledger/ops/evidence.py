@@ -1,0 +1,119 @@
+"""What do dumps and stacks of this run say, together with what is known of each rank?
+
+Gathers the files of the attempt that hangs. What was written before its last step is of another hang, what
+was written after the moment that is asked about was not known then; both are told by the files' times.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from train_ledger import hang
+from train_ledger.answer import HangAnswer
+from train_ledger.config import Config
+from train_ledger.hang import RankKnowledge, stacks
+from train_ledger.ledger import RunState
+from train_ledger.run_dir import RunDir
+
+__all__ = ["HangEvidence", "gather"]
+
+_CLOCK_SLACK_S = 30.0
+"""File times are the file server's, the step clock is rank 0's."""
+
+
+@dataclass(frozen=True, slots=True)
+class HangEvidence:
+    """The answer of the dumps, and where each rank stands by its stack.
+
+    `standing` maps a rank to "collective", "host", "set_up" or "unknown". `odd_ranks` are those whose stack
+    stands in host code while most others wait in a collective; empty where no such majority is clear.
+    """
+
+    answer: HangAnswer
+    standing: Mapping[int, str] = field(default_factory=dict)
+    odd_ranks: tuple[int, ...] = ()
+    lines: tuple[str, ...] = ()
+    not_observed: tuple[str, ...] = ()
+
+
+def gather(run_dir: RunDir, config: Config, state: RunState, *, until_t: float | None = None) -> HangEvidence:
+    """Read the dumps and stacks of the state's attempt; `until_t` leaves out files that are newer."""
+    since_t = _since(state)
+    dumps = _files(run_dir.comm_traces(state.attempt), None, until_t)
+    found, unread = stacks.read(_files(run_dir.stacks(state.attempt), since_t, until_t))
+    answer = hang.analyse(
+        dumps,
+        stacks=found,
+        known=_known(state),
+        world_size=state.world_size,
+        limits=config.limits,
+        since_t=since_t,
+    )
+    stands = {rank: stacks.stand_of(stack) for rank, stack in found.items()}
+    standing = {rank: stand.where for rank, stand in stands.items()}
+    missing = [] if dumps else ["Flight Recorder: no dump of this attempt"]
+    missing += [] if found else ["stacks: none of this hang"]
+    odd = _odd(standing)
+    return HangEvidence(
+        answer=answer,
+        standing=standing,
+        odd_ranks=odd,
+        lines=tuple(_lines(stands, answer.culprits or odd)),
+        not_observed=(*missing, *(f"{it.file}: {it.why}" for it in unread)),
+    )
+
+
+def _since(state: RunState) -> float | None:
+    if state.last_step_t is not None:
+        return state.last_step_t - _CLOCK_SLACK_S
+    return state.attempts[-1].started_t - _CLOCK_SLACK_S if state.attempts else None
+
+
+def _files(folder: Path, since_t: float | None, until_t: float | None) -> list[Path]:
+    """The files of a folder that were written in that time; other attempts' folders are not entered."""
+    if not folder.is_dir():
+        return []
+    files = [(path, path.stat().st_mtime) for path in sorted(folder.iterdir()) if path.is_file()]
+    return [
+        path
+        for path, written_t in files
+        if (since_t is None or written_t >= since_t)
+        and (until_t is None or written_t <= until_t)
+        and not path.name.startswith(".")
+        and path.stat().st_size > 0
+    ]
+
+
+def _known(state: RunState) -> dict[int, RankKnowledge]:
+    return {
+        rank: RankKnowledge(
+            rank=rank,
+            host=it.host,
+            step=it.step,
+            phase=it.phase,
+            gone=it.gone_t is not None,
+            exception=it.exception,
+            signal=it.signal,
+        )
+        for rank, it in state.ranks.items()
+    }
+
+
+def _odd(standing: Mapping[int, str]) -> tuple[int, ...]:
+    counts = Counter(standing.values())
+    if 2 * counts["collective"] <= len(standing):
+        return ()
+    return tuple(sorted(rank for rank, where in standing.items() if where == "host"))
+
+
+def _lines(stands: Mapping[int, stacks.Stand], ranks: Sequence[int]) -> Iterable[str]:
+    for rank in ranks:
+        if stand := stands.get(rank):
+            at = f" at {stand.frame}" if stand.frame else ""
+            yield f"rank {rank}: its stack {stand.what}{at}"
+    waiting = sum(stand.where == "collective" for stand in stands.values())
+    if waiting:
+        yield f"stacks: {waiting} of {len(stands)} ranks wait in a collective"
