@@ -1,0 +1,107 @@
+"""What, in the state of a run, is a condition that somebody may have to know of?
+
+Each condition is computed here once, for both who ask: the embedded judge and the exporter, whose gauges
+Prometheus compares. Only so can the two judges not disagree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import pairwise
+from statistics import median
+
+from train_ledger.config import Alerts
+from train_ledger.ledger.state import RankState, RunState
+
+__all__ = [
+    "checkpoint_due_t",
+    "first_started_t",
+    "last_loss_finite",
+    "lost_ranks",
+    "recent_failed_saves",
+    "restarts_since",
+    "slow_saves",
+]
+
+_FEWEST_SAVES = 3
+"""Fewer earlier saves than this are no "usual"."""
+
+_STEPS_MOVE = frozenset({"running", "recovering", "numeric_fault"})
+
+
+def last_loss_finite(rank: RankState) -> bool:
+    """Whether the last step of this rank ended with a loss that is a number."""
+    return rank.nonfinite_step is None or rank.nonfinite_step != rank.step
+
+
+def lost_ranks(state: RunState, alerts: Alerts) -> dict[int, float]:
+    """Ranks whose process is gone, each with the time since when.
+
+    A process was seen dead, or its rank fell silent while other ranks on its host went on completing steps
+    for longer than either limit. Ranks that said `run_end` have only ended.
+    """
+    lost = {rank.rank: rank.gone_t for rank in _members(state) if rank.gone_t is not None}
+    return lost | {rank.rank: t for rank, t in _silent(state, alerts) if rank.rank not in lost}
+
+
+def _members(state: RunState) -> list[RankState]:
+    return [rank for rank in state.ranks.values() if not rank.ended]
+
+
+def _silent(state: RunState, alerts: Alerts) -> Iterable[tuple[RankState, float]]:
+    limit_s = max(alerts.process_gone_s, state.stall_threshold_s)
+    newest: dict[str, float] = {}
+    for rank in _members(state):
+        if rank.host is not None and rank.step_t is not None:
+            newest[rank.host] = max(newest.get(rank.host, rank.step_t), rank.step_t)
+    for rank in _members(state):
+        if rank.host not in newest or rank.step_t is None or rank.heard_t is None:
+            continue
+        if newest[rank.host] - rank.heard_t > limit_s:
+            yield rank, rank.heard_t
+
+
+def restarts_since(state: RunState, t: float) -> int:
+    """How many starts of the run after its first began later than `t`.
+
+    Counted by the attempts' numbers, so that one whose own lines were never seen counts too.
+    """
+    earlier = [attempt.number for attempt in state.attempts if attempt.started_t <= t]
+    return max(0, state.attempt - max(earlier, default=0))
+
+
+def first_started_t(state: RunState) -> float | None:
+    """When the earliest attempt that is known began."""
+    return min((attempt.started_t for attempt in state.attempts), default=None)
+
+
+def recent_failed_saves(state: RunState, alerts: Alerts) -> int:
+    """Failed checkpoint saves within the window."""
+    return sum(failed.t > state.t - alerts.checkpoint_window_s for failed in state.checkpoints.failed)
+
+
+def slow_saves(state: RunState, alerts: Alerts) -> int:
+    """How many of the newest saves in a row, two at most, took far longer than earlier ones usually did."""
+    durations = state.checkpoints.durations_s
+    earlier, newest = durations[:-2], durations[-2:]
+    if len(earlier) < _FEWEST_SAVES:
+        return 0
+    limit_s = alerts.checkpoint_slow_factor * median(earlier)
+    if newest[-1] <= limit_s:
+        return 0
+    return 2 if newest[0] > limit_s else 1
+
+
+def checkpoint_due_t(state: RunState, alerts: Alerts) -> float | None:
+    """By when the next successful save should have come; None where that cannot be said.
+
+    Twice the usual interval (by the configured factor) after the last success, or after the first step of
+    this attempt where that was later; only while steps are being completed, since a run that stands still
+    does not owe a checkpoint.
+    """
+    saved_t = state.checkpoints.saved_t
+    if state.state not in _STEPS_MOVE or len(saved_t) <= _FEWEST_SAVES:
+        return None
+    usual_s = median(later - earlier for earlier, later in pairwise(saved_t))
+    resumed_t = state.attempts[-1].first_step_t if state.attempts else None
+    return max(saved_t[-1], resumed_t or saved_t[-1]) + alerts.checkpoint_missed_factor * usual_s

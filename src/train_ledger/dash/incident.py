@@ -1,0 +1,160 @@
+"""Which alerts are one incident, and what is there to tell about it?
+
+The first page of a run opens an incident and is told at once. Pages that join it are told together at the
+next group interval, never as a page of their own. It is closed when all its alerts are resolved. Pure data:
+what is returned is for the keeper to journal and to send; from the journalled entries the same incidents are
+made again.
+
+There is no group wait: all rules are judged at the same moment, so that pages which begin together stand in
+the same first message anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from train_ledger.config import Alerts
+from train_ledger.dash.judge import Alert, Transition
+
+__all__ = ["Action", "Incident", "Incidents"]
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """An alert of an incident; `told` says whether a message about it went out."""
+
+    alert: Alert
+    resolved_t: float | None = None
+    told: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """Alerts of one run that belong together, in the order in which they fired.
+
+    `id` is made of the first alert: `20261130T031205Z-TrainingStepStalled`. `told_t` is when the last
+    message went out, None before the first.
+    """
+
+    id: str
+    run: str
+    opened_t: float
+    members: tuple[Member, ...]
+    told_t: float | None = None
+    closed_t: float | None = None
+
+    @property
+    def untold(self) -> tuple[Alert, ...]:
+        """The alerts that no message has named yet."""
+        return tuple(member.alert for member in self.members if not member.told)
+
+    def to_json(self) -> dict[str, Any]:
+        members = [{**asdict(member), "alert": member.alert.to_json()} for member in self.members]
+        return {**asdict(self), "members": members}
+
+    @classmethod
+    def from_json(cls, entry: Mapping[str, Any]) -> Incident:
+        """The incident that `to_json` wrote; raises KeyError or TypeError for anything else."""
+        members = tuple(
+            Member(Alert.from_json(member["alert"]), member["resolved_t"], member["told"])
+            for member in entry["members"]
+        )
+        return cls(**{**entry, "members": members})
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """Something to tell about an incident; `alerts` are those that no message has named before."""
+
+    kind: Literal["open", "update", "close"]
+    incident: Incident
+    t: float
+    alerts: tuple[Alert, ...] = ()
+
+    @property
+    def notification_id(self) -> str:
+        """The same however often the same message is decided on, so that an outbox sends it once."""
+        number = f"-{len(self.incident.members)}" if self.kind == "update" else ""
+        return f"{self.incident.id}-{self.kind}{number}"
+
+
+@dataclass(slots=True)
+class Incidents:
+    """The open incident of each run."""
+
+    alerts: Alerts = field(default_factory=Alerts)
+    _open: dict[str, Incident] = field(default_factory=dict)
+
+    @property
+    def open(self) -> tuple[Incident, ...]:
+        return tuple(self._open.values())
+
+    def apply(self, transitions: Iterable[Transition], t: float) -> list[Action]:
+        """What is to be told at `t`, after these transitions. Call it at every evaluation, also with none."""
+        for transition in transitions:
+            self.replay(transition)
+        decided = [self._decide(incident, t) for incident in self.open]
+        actions = [action for action in decided if action is not None]
+        for action in actions:
+            self.replay(action.incident)
+        return actions
+
+    def replay(self, entry: Transition | Incident) -> None:
+        """Take over what was journalled, in its order, and tell nothing.
+
+        A transition is what the judge found; an incident is as `apply` returned it in an action.
+        """
+        if isinstance(entry, Incident):
+            self._keep(entry)
+        elif entry.alert.level == "page" and not entry.alert.inhibited:
+            self._take(entry)
+
+    def _keep(self, incident: Incident) -> None:
+        if incident.closed_t is None:
+            self._open[incident.run] = incident
+        else:
+            self._open.pop(incident.run, None)
+
+    def _take(self, transition: Transition) -> None:
+        alert = transition.alert
+        run = alert.labels.get("run", "")
+        incident = self._open.get(run)
+        if transition.kind == "fired":
+            incident = incident or Incident(_incident_id(alert, transition.t), run, transition.t, ())
+            self._keep(replace(incident, members=_with(incident.members, Member(alert))))
+        elif incident is not None:
+            members = tuple(
+                replace(member, resolved_t=transition.t) if member.alert.key == alert.key else member
+                for member in incident.members
+            )
+            self._keep(replace(incident, members=members))
+
+    def _decide(self, incident: Incident, t: float) -> Action | None:
+        kind: Literal["open", "update", "close"]
+        told = replace(
+            incident, told_t=t, members=tuple(replace(member, told=True) for member in incident.members)
+        )
+        if incident.told_t is None:
+            kind = "open"
+        elif all(member.resolved_t is not None for member in incident.members):
+            kind, told = "close", replace(told, closed_t=t)
+        elif incident.untold and t - incident.told_t >= self.alerts.group_interval_s:
+            kind = "update"
+        else:
+            return None
+        return Action(kind, told, t, incident.untold)
+
+
+def _incident_id(alert: Alert, t: float) -> str:
+    return f"{datetime.fromtimestamp(t, UTC):%Y%m%dT%H%M%SZ}-{alert.name}"
+
+
+def _with(members: tuple[Member, ...], member: Member) -> tuple[Member, ...]:
+    """The members with one more. An alert that comes back takes its own place and is not told twice."""
+    for number, earlier in enumerate(members):
+        if earlier.alert.key == member.alert.key:
+            return (*members[:number], replace(member, told=earlier.told), *members[number + 1 :])
+    return (*members, member)

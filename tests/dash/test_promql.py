@@ -1,0 +1,299 @@
+"""The rules file is one that Prometheus takes, and says the same as the embedded judge."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from train_ledger.config import Alerts
+from train_ledger.dash.promql import alerts_yml, expression
+from train_ledger.dash.rules import RULES
+
+needs_promtool = pytest.mark.skipif(
+    shutil.which("promtool") is None, reason="promtool is not installed (prometheus)"
+)
+
+
+def promtool(*arguments: str) -> None:
+    done = subprocess.run(["promtool", *arguments], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@needs_promtool
+@pytest.mark.parametrize(
+    "alerts",
+    [Alerts(), Alerts(stall_floor_s=0.5, start_up_limit_s=7.25, keep_firing_s=0.0, process_gone_s=0.0)],
+    ids=["defaults", "odd numbers"],
+)
+def test_prometheus_takes_the_file(tmp_path: Path, alerts: Alerts) -> None:
+    (tmp_path / "alerts.yml").write_text(alerts_yml(alerts))
+    promtool("check", "rules", str(tmp_path / "alerts.yml"))
+
+
+def test_every_rule_is_in_the_file_and_every_threshold_filled_in() -> None:
+    text = alerts_yml(Alerts(process_gone_s=77.0), runbook="https://wiki.example.org/runbook")
+    for rule in RULES:
+        assert f"alert: {rule.name}\n" in text
+        assert f'"https://wiki.example.org/runbook#{rule.runbook}"' in text
+    assert "for: 77s" in text
+    left = [word for word in text.split() if "$" in word and "$labels" not in word and "$value" not in word]
+    assert left == []
+
+
+@pytest.mark.parametrize(
+    ("template", "filled"),
+    [
+        ("[$loss_window]", "[10m]"),
+        ("> $loss_window_s", "> 600"),
+        ("$stall_factor", "3"),
+        ("{{ $labels.run }} {{ $value }}", "{{ $labels.run }} {{ $value }}"),
+    ],
+)
+def test_thresholds_are_numbers_or_durations(template: str, filled: str) -> None:
+    assert expression(template, Alerts()) == filled
+
+
+# What follows is replayed by promtool: series of one sample each 5 s, from time 0 on.
+
+
+def series(name: str, values: str, **labels: Any) -> dict[str, str]:
+    inner = ",".join(
+        f'{key}="{value}"' for key, value in {"run": "r42", "instance": "n0:9466", **labels}.items()
+    )
+    return {"series": f"{name}{{{inner}}}", "values": values}
+
+
+def steady(value: float, minutes: float) -> str:
+    return f"{value:g}x{round(minutes * 12)}"
+
+
+def counting(start: float, minutes: float, by: float = 5) -> str:
+    return f"{start:g}+{by:g}x{round(minutes * 12)}"
+
+
+def node(
+    instance: str = "n0:9466",
+    *,
+    ranks: range = range(2),
+    stops: float = 10,
+    minutes: float = 30,
+    alive: float | None = None,
+    skew: float = 0,
+    threshold: str | None = None,
+    finished: str | None = None,
+    restarts: str | None = None,
+) -> list[dict[str, str]]:
+    """A node whose ranks complete a step each 5 s for `stops` minutes; its exporter lives for `alive` of them."""
+    alive = minutes if alive is None else alive
+    moving, standing = min(stops, alive), max(0.0, alive - stops)
+    step_t = counting(skew, moving) + (f" {steady(skew + moving * 60, standing)}" if standing else "")
+    return [
+        series("train_exporter_clock_seconds", counting(skew, alive), instance=instance),
+        *(
+            series("train_last_step_completed_timestamp_seconds", step_t, instance=instance, rank=rank)
+            for rank in ranks
+        ),
+        series("train_stall_threshold_seconds", threshold or steady(90, alive), instance=instance),
+        series("train_run_finished", finished or steady(0, alive), instance=instance),
+        series("train_restart_total", restarts or steady(0, alive), instance=instance),
+        series("train_run_started_timestamp_seconds", steady(skew + 0.001, alive), instance=instance),
+        series("train_attempt_started_timestamp_seconds", steady(skew + 0.001, alive), instance=instance),
+    ]
+
+
+def replay(tmp_path: Path, input_series: list[dict[str, str]], expected: dict[str, set[str]]) -> None:
+    """`expected`: for each "ALERT at MINUTE" the runs for which it must fire then."""
+    (tmp_path / "alerts.yml").write_text(alerts_yml(Alerts()))
+    levels = {rule.name: rule.level for rule in RULES}
+    tests = [
+        {
+            "eval_time": f"{round(float(minute) * 60)}s",
+            "alertname": name,
+            "exp_alerts": [{"exp_labels": {"run": run, "level": levels[name]}} for run in sorted(runs)],
+        }
+        for name, minute, runs in ((*key.split(" at "), runs) for key, runs in expected.items())
+    ]
+    # promtool compares annotations too where they are given; here only who fires when matters.
+    text = alerts_yml(Alerts())
+    bare = "\n".join(
+        line
+        for line in text.splitlines()
+        if not line.strip().startswith(("annotations:", "summary:", "runbook_url:"))
+    )
+    (tmp_path / "alerts.yml").write_text(bare)
+    document = {
+        "rule_files": ["alerts.yml"],
+        "evaluation_interval": "5s",
+        "tests": [{"interval": "5s", "input_series": input_series, "alert_rule_test": tests}],
+    }
+    (tmp_path / "test.yml").write_text(json.dumps(document))
+    promtool("test", "rules", str(tmp_path / "test.yml"))
+
+
+STALL = "TrainingStepStalled"
+YES, NO = {"r42"}, set[str]()
+
+
+@needs_promtool
+@pytest.mark.parametrize(
+    ("nodes", "expected"),
+    [
+        (node(stops=30), {f"{STALL} at 29": NO}),
+        (node(), {f"{STALL} at 11.5": NO, f"{STALL} at 11.6": YES, f"{STALL} at 29": YES}),
+        (
+            node(skew=600) + node("n1:9466", ranks=range(2, 4), skew=-200),
+            {f"{STALL} at 11.5": NO, f"{STALL} at 11.7": YES},
+        ),
+        (node(stops=30, skew=-900) + node("n1:9466", ranks=range(2, 4), stops=30), {f"{STALL} at 29": NO}),
+        (node(alive=10), {f"{STALL} at 11.5": NO, f"{STALL} at 11.7": YES, f"{STALL} at 29": YES}),
+        (
+            node() + node("n1:9466", ranks=range(2, 3), stops=30),
+            {f"{STALL} at 12": YES},
+        ),
+        (node(finished=f"{steady(0, 10)} {steady(1, 20)}"), {f"{STALL} at 12": NO, f"{STALL} at 29": NO}),
+        (
+            node(finished=f"{steady(0, 10)} {steady(1, 2)}", alive=12),
+            {f"{STALL} at 29": NO},
+        ),
+        (
+            node(threshold=f"{steady(90, 9.9)} {steady(600, 20)}"),
+            {f"{STALL} at 12": NO, f"{STALL} at 20.2": YES},
+        ),
+    ],
+    ids=[
+        "healthy",
+        "stalled",
+        "stalled, two nodes, clocks 800 s apart",
+        "healthy, one clock 15 min behind",
+        "the exporter dies with the job",
+        "one zombie rank still writes",
+        "finished",
+        "finished, and the exporter left",
+        "in a checkpoint",
+    ],
+)
+def test_stalls(tmp_path: Path, nodes: list[dict[str, str]], expected: dict[str, set[str]]) -> None:
+    replay(tmp_path, nodes, expected)
+
+
+@needs_promtool
+def test_a_hang_before_the_first_step_is_measured_from_the_start_of_the_attempt(tmp_path: Path) -> None:
+    replay(
+        tmp_path,
+        node(ranks=range(0), minutes=40, threshold=steady(1800, 40)),
+        {f"{STALL} at 29.9": NO, f"{STALL} at 30.2": YES},
+    )
+
+
+@needs_promtool
+def test_a_node_that_the_run_has_left_does_not_count(tmp_path: Path) -> None:
+    left = node("n1:9466", ranks=range(2, 8), stops=10, alive=10)
+    kept = node(stops=30, restarts=f"{steady(0, 10.2)} {steady(1, 20)}")
+    replay(tmp_path, left + kept, {f"{STALL} at 13": NO, f"{STALL} at 29": NO})
+
+
+@needs_promtool
+def test_two_runs_do_not_hide_each_other(tmp_path: Path) -> None:
+    other = [{**each, "series": each["series"].replace("r42", "r43")} for each in node("n1:9466", stops=30)]
+    replay(tmp_path, node() + other, {f"{STALL} at 12": YES})
+
+
+@needs_promtool
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (steady(0, 30), {"at 20": NO}),
+        (f"{steady(0, 10)} {steady(1, 20)}", {"at 10": NO, "at 10.2": YES, "at 19": YES, "at 26": NO}),
+        (f"_x120 {steady(1, 20)}", {"at 10.2": NO}),
+    ],
+    ids=["none", "one step between two scrapes", "an old one, first scraped after ten minutes of the run"],
+)
+def test_a_loss_that_is_not_finite(tmp_path: Path, values: str, expected: dict[str, set[str]]) -> None:
+    counter = series("train_loss_nonfinite_total", values, rank=1)
+    named = {f"TrainingLossNotFinite {when}": runs for when, runs in expected.items()}
+    replay(tmp_path, [*node(stops=30), counter], named)
+
+
+@needs_promtool
+def test_a_loss_that_was_not_finite_from_the_first_scrape_of_a_young_run(tmp_path: Path) -> None:
+    counter = series("train_loss_nonfinite_total", f"_x24 {steady(1, 28)}", rank=1)
+    replay(tmp_path, [*node(stops=30), counter], {"TrainingLossNotFinite at 2.2": YES})
+
+
+@needs_promtool
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (f"{steady(0, 5)} {steady(1, 5)} {steady(2, 5)} {steady(2, 30)}", {"at 20": NO}),
+        (
+            f"{steady(0, 5)} {steady(1, 5)} {steady(2, 5)} {steady(3, 45)}",
+            {"at 15": NO, "at 15.5": YES, "at 44": NO},
+        ),
+        (f"_x60 {steady(3, 40)}", {"at 5.5": YES}),
+    ],
+    ids=["two", "three", "born at three in a young run"],
+)
+def test_restart_loops(tmp_path: Path, values: str, expected: dict[str, set[str]]) -> None:
+    named = {f"TrainingRestartLoop {when}": runs for when, runs in expected.items()}
+    replay(tmp_path, node(stops=45, minutes=45, restarts=values), named)
+
+
+@needs_promtool
+def test_an_exporter_that_comes_to_an_old_run_tells_no_old_restarts_but_new_ones(tmp_path: Path) -> None:
+    restarts = f"_x600 {steady(7, 10)} {steady(8, 2)} {steady(9, 2)} {steady(10, 6)}"
+    replay(
+        tmp_path,
+        node(stops=70, minutes=70, restarts=restarts),
+        {"TrainingRestartLoop at 55": NO, "TrainingRestartLoop at 64.5": YES},
+    )
+
+
+@needs_promtool
+def test_checkpoints(tmp_path: Path) -> None:
+    state = series("train_ckpt_failed_total", f"{steady(0, 10)} {steady(1, 100)}")
+    expected = {"at 9": NO, "at 10.5": YES, "at 69": YES, "at 77": NO}
+    named = {f"CheckpointSaveFailed {when}": runs for when, runs in expected.items()}
+    replay(tmp_path, [*node(stops=100, minutes=100), state], named)
+
+
+@needs_promtool
+def test_slow_and_missing_checkpoints(tmp_path: Path) -> None:
+    slow = series("train_ckpt_slow_saves", f"{steady(0, 5)} {steady(1, 5)} {steady(2, 20)}")
+    replay(
+        tmp_path,
+        [*node(stops=30), slow],
+        {"CheckpointSaveFailed at 9": NO, "CheckpointSaveFailed at 10.5": YES},
+    )
+    due = series("train_ckpt_due_timestamp_seconds", steady(600 + 300, 30))
+    replay(
+        tmp_path,
+        [*node(stops=30, skew=300), due],
+        {"CheckpointSaveFailed at 9.9": NO, "CheckpointSaveFailed at 10.2": YES},
+    )
+
+
+@needs_promtool
+def test_a_process_that_is_gone_for_two_minutes_and_no_new_attempt(tmp_path: Path) -> None:
+    gone = series("train_process_up", f"{steady(1, 10)} {steady(0, 20)}", rank=1)
+    replay(
+        tmp_path,
+        [*node(stops=30), gone],
+        {"TrainingProcessGone at 12": NO, "TrainingProcessGone at 12.3": YES},
+    )
+    back = series("train_process_up", f"{steady(1, 10)} {steady(0, 1.5)} {steady(1, 18)}", rank=1)
+    replay(tmp_path, [*node(stops=30), back], {"TrainingProcessGone at 13": NO})
+
+
+@needs_promtool
+def test_a_restart_is_on_record_for_half_an_hour(tmp_path: Path) -> None:
+    restarting = series("train_run_state", f"{steady(0, 5)} {steady(1, 60)}", state="restarting")
+    replay(
+        tmp_path,
+        [*node(stops=60, minutes=60), restarting],
+        {"TrainingRestarting at 4": NO, "TrainingRestarting at 6": YES, "TrainingRestarting at 36": NO},
+    )
