@@ -31,8 +31,10 @@ class RankState:
 
     `step` and `step_t` are the last completed step and when it was completed (`first_step_t`: the first one
     of the attempt); `heard_t` is its last line of any kind; `phase` the innermost phase that is open.
-    `gone_t` is when its process was found dead, `ended` that it said run_end. `nonfinite_*` count the
-    steps with a loss that was not finite (or vanished beside a non-finite gradient norm).
+    `gone_t` is when its process was found dead, `ended` that it said run_end. `nonfinite_total` counts the
+    steps of this attempt with a loss that was not finite (or vanished beside a non-finite gradient norm);
+    `nonfinite_since_t` is when the first, `nonfinite_step` and `nonfinite_t` which and when the last was.
+    `values` are those of the last completed step.
     """
 
     rank: int
@@ -53,6 +55,7 @@ class RankState:
     signal: int | None = None
     values: Mapping[str, float] = field(default_factory=dict)
     nonfinite_total: int = 0
+    nonfinite_since_t: float | None = None
     nonfinite_step: int | None = None
     nonfinite_t: float | None = None
 
@@ -96,9 +99,11 @@ class RunState:
     `step` and `last_step_t` are the step clock: the median over the ranks that have completed a step in
     this attempt, so that neither one rank that runs on nor one that fell silent moves it. Before the first
     step `last_step_t` is None and `attempts[-1].started_t` is what a stall is measured from.
-    `stall_threshold_s` is the limit that holds now, in the phase that is open now; `phase` is the phase in
-    which the run as a whole is (that of the majority of its ranks, None outside the named ones that raise
-    the limit).
+    `stall_threshold_s` is the limit that `stalled_for_s` is held against now. `phase` is the phase that sets
+    it, open since `phase_since_t` on at least one rank that has come as far as the run, since the others wait
+    for that rank; None outside the phases that raise the limit. `since_t` is since when the run has been in
+    `state`; of a stall, when the last step was completed.
+    `ranks` holds those that were heard in this attempt.
     """
 
     run: str

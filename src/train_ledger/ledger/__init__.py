@@ -1,0 +1,25 @@
+"""What state is the run in, and where did its time and money go?"""
+
+from __future__ import annotations
+
+from train_ledger.ledger.cost import gpu_price_per_hour, impact
+from train_ledger.ledger.fold import Fold
+from train_ledger.ledger.journal import Journal, JournalError
+from train_ledger.ledger.lock import KeeperHeld, KeeperLock
+from train_ledger.ledger.state import STATES, Attempt, Checkpoints, FailedSave, RankState, RunState
+
+__all__ = [
+    "STATES",
+    "Attempt",
+    "Checkpoints",
+    "FailedSave",
+    "Fold",
+    "Journal",
+    "JournalError",
+    "KeeperHeld",
+    "KeeperLock",
+    "RankState",
+    "RunState",
+    "gpu_price_per_hour",
+    "impact",
+]

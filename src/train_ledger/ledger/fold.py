@@ -1,0 +1,137 @@
+"""What do all the facts of a run add up to?
+
+Facts of one rank come in the order in which it wrote them; otherwise their order does not matter, so that
+polls of any size, and files read one after the other, give the same state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from statistics import median_high
+from typing import Any
+
+from train_ledger.config import Config
+from train_ledger.facts import Event, Fact, Fault, Step
+from train_ledger.fields import read_number
+from train_ledger.ledger.attempts import AttemptFold
+from train_ledger.ledger.clock import HostClocks
+from train_ledger.ledger.limits import p50_step_s, stall_limit
+from train_ledger.ledger.machine import with_state
+from train_ledger.ledger.rank import RankFold
+from train_ledger.ledger.saves import SAVE_EVENTS, Saves
+from train_ledger.ledger.state import Attempt, RunState
+
+__all__ = ["Fold"]
+
+
+class Fold:
+    """Folds facts into the state of a run.
+
+    `add` takes facts of any rank and attempt; lines of an attempt that is over move nothing but what is known
+    of that attempt. `state(t)` is the run as known now, at the moment `t` (unix seconds on rank 0's clock).
+    """
+
+    def __init__(self, run: str, config: Config, run_json: Mapping[str, Any] | None = None) -> None:
+        self.run = run
+        self._alerts = config.alerts
+        run_json = run_json or {}
+        self._world_size = _count(run_json.get("world_size"))
+        self._started = read_number(run_json.get("started"))
+        self._ranks: dict[int, RankFold] = {}
+        self._attempts: dict[int, AttemptFold] = {}
+        self._saves = Saves()
+        self._clocks = HostClocks()
+        self._leads: dict[int, float] = {}
+
+    def add(self, fact: Fact) -> None:
+        """Fold one fact; one that names no rank is kept out of the ranks' states."""
+        if fact.rank is None:
+            return
+        rank = self._ranks.get(fact.rank)
+        if rank is None:
+            rank = self._ranks[fact.rank] = RankFold(fact.rank)
+        attempt_before = rank.attempt
+        if isinstance(fact, Step):
+            self._add_step(rank, fact)
+        elif isinstance(fact, Event):
+            self._add_event(rank, fact)
+        elif isinstance(fact, Fault):
+            rank.add_fault(fact)
+        if rank.attempt != attempt_before and rank.began_t is not None:
+            self._attempt(rank.attempt).heard(rank.rank, rank.began_t)
+
+    def add_all(self, facts: Iterable[Fact]) -> None:
+        for fact in facts:
+            self.add(fact)
+
+    def _attempt(self, number: int) -> AttemptFold:
+        attempt = self._attempts.get(number)
+        if attempt is None:
+            attempt = self._attempts[number] = AttemptFold(number)
+        return attempt
+
+    def _add_step(self, rank: RankFold, fact: Step) -> None:
+        key = rank.add_step(fact)
+        if key is None or rank.step_t is None:
+            return
+        self._attempt(rank.attempt).completed(rank.rank, fact.step, rank.step_t)
+        self._clocks.completed(rank.rank, key, rank.step_t)
+
+    def _add_event(self, rank: RankFold, fact: Event) -> None:
+        rank.add_event(fact)
+        if fact.name == "run_start":
+            attempt = self._attempt(fact.attempt)
+            attempt.world_size = attempt.world_size or _count(fact.details.get("world_size"))
+        elif fact.name in SAVE_EVENTS:
+            self._saves.add(fact, fact.t + rank.clock.shift_s, rank.step)
+
+    # -- what comes out
+
+    def state(self, t: float) -> RunState:
+        """The run as known now, seen at `t`."""
+        self._leads = self._clocks.leads_s({number: rank.host for number, rank in self._ranks.items()})
+        attempts = self._shown_attempts()
+        current = attempts[-1].number if attempts else 0
+        ranks = [(rank, self._leads[rank.rank]) for rank in self._ranks.values() if rank.attempt == current]
+        step, last_step_t = _step_clock(ranks)
+        limit = stall_limit(ranks, step, last_step_t, self._alerts)
+        folded = self._attempts.get(current)
+        run = RunState(
+            run=self.run,
+            t=t,
+            world_size=(folded.world_size if folded else None) or self._world_size,
+            attempt=current,
+            step=step,
+            last_step_t=last_step_t,
+            p50_step_time_s=p50_step_s(rank for rank, _ in ranks),
+            stall_threshold_s=limit.threshold_s,
+            phase=limit.phase,
+            phase_since_t=limit.phase_since_t,
+            ranks={
+                rank.rank: rank.shown(lead_s) for rank, lead_s in sorted(ranks, key=lambda it: it[0].rank)
+            },
+            attempts=attempts,
+            checkpoints=self._saves.shown(current, self._on_zero),
+        )
+        return with_state(run, self._alerts)
+
+    def _shown_attempts(self) -> tuple[Attempt, ...]:
+        shown = (self._attempts[number].shown(self._on_zero) for number in sorted(self._attempts))
+        attempts = tuple(attempt for attempt in shown if attempt)
+        if not attempts and self._started is not None:
+            return (Attempt(0, self._started),)  # run.json was written, and no rank has said anything yet
+        return attempts
+
+    def _on_zero(self, rank: int, t: float) -> float:
+        return t - self._leads.get(rank, 0.0)
+
+
+def _step_clock(ranks: list[tuple[RankFold, float]]) -> tuple[int | None, float | None]:
+    """The step and the time where at least half of the ranks that completed one stand."""
+    steps = [rank.step for rank, _ in ranks if rank.step is not None]
+    times = [rank.step_t - lead_s for rank, lead_s in ranks if rank.step_t is not None]
+    return (median_high(steps), median_high(times)) if steps else (None, None)
+
+
+def _count(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None

@@ -1,0 +1,161 @@
+"""What has the keeper done, so that after a kill -9 nothing is done twice and nothing is forgotten?
+
+One JSON object a line, forced to the disk before `append` returns. Every entry has `t` (unix seconds on the
+clock of rank 0's host) and `kind`:
+
+| kind                    | other keys                                                                      |
+|-------------------------|---------------------------------------------------------------------------------|
+| keeper_started          | host, pid, version                                                              |
+| state_changed           | from, to, step, attempt                                                         |
+| alert_fired             | name, level, labels, summary, incident                                          |
+| alert_resolved          | name, labels, incident                                                          |
+| incident_opened         | incident, alerts, since_t                                                       |
+| incident_updated        | incident, alerts                                                                |
+| notification_intended   | incident, id, text – written before anything is sent                            |
+| notification_done       | incident, id, ok, error – an intent without it may or may not have gone out     |
+| response_started        | incident, do                                                                    |
+| verdict                 | incident, diagnosis (`answer.Diagnosis` as JSON)                                |
+| incident_closed         | incident, until_t                                                               |
+
+A reader keeps kinds and keys that it does not know. A line that a crash cut off is closed by a newline when
+the journal is next opened; it is counted when it is read, and no other line suffers from it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+__all__ = ["KINDS", "Entries", "Journal", "JournalError", "UnreadableLine", "read"]
+
+KINDS = (
+    "keeper_started",
+    "state_changed",
+    "alert_fired",
+    "alert_resolved",
+    "incident_opened",
+    "incident_updated",
+    "notification_intended",
+    "notification_done",
+    "response_started",
+    "verdict",
+    "incident_closed",
+)
+
+
+class JournalError(Exception):
+    """The journal cannot be written or read; the text names the file and what to do."""
+
+
+class UnreadableLine(NamedTuple):
+    number: int
+    why: str
+
+
+class Entries(NamedTuple):
+    """What a journal holds: its entries, oldest first, and the lines that are none."""
+
+    entries: list[dict[str, Any]]
+    unreadable: list[UnreadableLine]
+
+
+class Journal:
+    """Appends to the journal at `path`, creating it and its folder where needed.
+
+    One writer at a time: the keeper holds `KeeperLock`. Raises JournalError where the file cannot be opened.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self._fd = _opened(path)
+        except OSError as error:
+            raise JournalError(
+                f"{path}: cannot be written ({error.strerror}); check permissions and space"
+            ) from error
+
+    def append(self, entry: Mapping[str, Any]) -> None:
+        """Write one entry and force it to the disk.
+
+        Raises ValueError for an entry without `t` or `kind` or with what JSON does not know, JournalError
+        where the disk does not take it; a part that was written is closed off by the next append.
+        """
+        if "t" not in entry or "kind" not in entry:
+            raise ValueError(f"a journal entry needs t and kind, this one has {sorted(entry)}")
+        line = json.dumps(entry, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+        try:
+            _write(self._fd, line)
+        except OSError as error:
+            raise JournalError(f"{self.path}: {error.strerror}; make room or mend the disk") from error
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+
+def _opened(path: Path) -> int:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        _close_torn_line(fd)
+        _sync_folder(path.parent)
+        _sync_folder(path.parent.parent)
+    except OSError:
+        os.close(fd)
+        raise
+    return fd
+
+
+def _sync_folder(folder: Path) -> None:
+    """A new file is safe only when the folder that names it is."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _close_torn_line(fd: int) -> None:
+    size = os.fstat(fd).st_size
+    if size and os.pread(fd, 1, size - 1) != b"\n":
+        os.write(fd, b"\n")
+
+
+def _write(fd: int, line: bytes) -> None:
+    _close_torn_line(fd)
+    while line:
+        line = line[os.write(fd, line) :]
+    os.fsync(fd)
+
+
+def read(path: Path) -> Entries:
+    """Every entry of the journal, and every line that is none with the reason; empty where there is no file.
+
+    An object closes itself, so that a last line that lost its newline alone is whole.
+    Raises JournalError where the file is there and cannot be read.
+    """
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return Entries([], [])
+    except OSError as error:
+        raise JournalError(f"{path}: cannot be read ({error.strerror})") from error
+    found = Entries([], [])
+    for number, line in enumerate(content.split(b"\n"), 1):
+        if line:
+            _take(found, number, line)
+    return found
+
+
+def _take(found: Entries, number: int, line: bytes) -> None:
+    try:
+        entry = json.loads(line)
+    except (ValueError, RecursionError):
+        found.unreadable.append(UnreadableLine(number, "cut off by a crash, or no JSON"))
+        return
+    if isinstance(entry, dict) and "t" in entry and "kind" in entry:
+        found.entries.append(entry)
+    else:
+        found.unreadable.append(UnreadableLine(number, "no entry with t and kind"))

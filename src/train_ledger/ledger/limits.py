@@ -1,0 +1,97 @@
+"""For how long may no step be completed before the run counts as stalled?
+
+Outside the phases that take long by nature: max(floor, factor × the usual time between two steps). While such
+a phase is open on any rank that has come as far as the run, the phase's limit, since in synchronous training
+all others wait for that rank; a rank that hangs outside of them raises nothing. A phase that ended is over:
+the limit starts again at its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from statistics import median, median_high
+from typing import NamedTuple
+
+from train_ledger.config import Alerts
+from train_ledger.ledger.rank import RAISING_PHASES, RankFold
+
+__all__ = ["StallLimit", "p50_step_s", "stall_limit"]
+
+_NEXT_STEP = 1
+
+
+class StallLimit(NamedTuple):
+    """`threshold_s` is counted from the last completed step, or from the start of the attempt before one."""
+
+    threshold_s: float
+    phase: str | None = None
+    phase_since_t: float | None = None
+
+
+class _OpenPhase(NamedTuple):
+    limit_s: float
+    name: str
+    since_t: float
+
+
+def p50_step_s(ranks: Iterable[RankFold]) -> float | None:
+    """The median over ranks of each one's median over its last 20 steady steps.
+
+    So neither one rank with odd figures, nor one that left, nor one whose step count runs off moves it.
+    """
+    steady = [rank.steady_step_s for rank in ranks if rank.steady_step_s is not None]
+    return median(steady) if steady else None
+
+
+def stall_limit(
+    ranks: list[tuple[RankFold, float]], step: int | None, last_step_t: float | None, alerts: Alerts
+) -> StallLimit:
+    """The limit that holds now; `ranks` are those of the current attempt, each with its clock's lead (s)."""
+    here = [(rank, lead_s) for rank, lead_s in ranks if _came_as_far(rank, step)]
+    phase = _open_phase(here, alerts, {rank for rank, _ in ranks})
+    if last_step_t is None:
+        limit_s = max(alerts.start_up_limit_s, phase.limit_s if phase else 0.0)
+    else:
+        excused = [rank.excused_t - lead_s for rank, lead_s in here if rank.excused_t is not None]
+        excused_s = max(0.0, max(excused, default=last_step_t) - last_step_t)
+        between_s = _between_steps_s([rank for rank, _ in ranks], alerts)
+        limit_s = excused_s + (phase.limit_s if phase else between_s)
+    return StallLimit(limit_s, phase.name if phase else None, phase.since_t if phase else None)
+
+
+def _came_as_far(rank: RankFold, step: int | None) -> bool:
+    """Whether what this rank does now can be what the run waits for: its step count stands with the run's."""
+    if step is None:
+        return True
+    own = rank.step if rank.step is not None else -1
+    return own + max(rank.stride, _NEXT_STEP) >= step
+
+
+def _between_steps_s(ranks: list[RankFold], alerts: Alerts) -> float:
+    p50_s = p50_step_s(ranks)
+    if p50_s is None:  # too early: the first steps, compiling included, stand for the usual ones
+        warm_up_s = median([rank.warm_up_s for rank in ranks if rank.step is not None])
+        return max(alerts.stall_floor_s, min(alerts.start_up_limit_s, alerts.stall_factor * warm_up_s))
+    stride = median_high([rank.stride for rank in ranks if rank.step is not None])
+    return max(alerts.stall_floor_s, alerts.stall_factor * p50_s * stride)
+
+
+def _open_phase(
+    here: list[tuple[RankFold, float]], alerts: Alerts, ranks: set[RankFold]
+) -> _OpenPhase | None:
+    since: dict[str, float] = {}
+    for rank, lead_s in here:
+        for name, since_t in rank.open.items():
+            if name in RAISING_PHASES and not rank.ended:
+                since[name] = min(since_t - lead_s, since.get(name, since_t - lead_s))
+    phases = [_OpenPhase(_limit_s(name, alerts, ranks), name, since_t) for name, since_t in since.items()]
+    return max(phases, default=None)
+
+
+def _limit_s(phase: str, alerts: Alerts, ranks: set[RankFold]) -> float:
+    if phase in ("start_up", "compile"):
+        return alerts.start_up_limit_s
+    usual_s = max(rank.usual_s(phase) for rank in ranks)
+    if phase == "evaluation":
+        return max(alerts.evaluation_floor_s, alerts.evaluation_factor * usual_s)
+    return max(alerts.checkpoint_floor_s, alerts.checkpoint_factor * usual_s)

@@ -1,0 +1,278 @@
+"""What do one rank's own lines add up to?
+
+Lines of a rank are folded in the order in which it wrote them; how those of different ranks are interleaved
+makes no difference to the result.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Mapping
+from statistics import median
+from typing import Any
+
+from train_ledger.facts import Event, Fault, Step
+from train_ledger.ledger.clock import RankClock, StepKey
+from train_ledger.ledger.state import RankState
+
+__all__ = ["RAISING_PHASES", "RankFold"]
+
+RAISING_PHASES = frozenset({"start_up", "compile", "checkpoint_save", "checkpoint_load", "evaluation"})
+"""Phases in which no step is expected for long."""
+
+_WINDOW = 20
+_WARM_UP_STEPS = 2
+"""The first steps of an attempt compile, tune and fill caches: they are no steady ones."""
+
+_OPENS = {"ckpt_start": "checkpoint_save", "eval_start": "evaluation"}
+_CLOSES = {"ckpt_saved": "checkpoint_save", "ckpt_failed": "checkpoint_save", "eval_end": "evaluation"}
+
+
+class RankFold:
+    """The accumulator of one rank. All times in it are on its host's clock, carried over jumps."""
+
+    def __init__(self, rank: int) -> None:
+        self.rank = rank
+        self.clock = RankClock()
+        self.host: str | None = None
+        self.heard_t: float | None = None
+        self.durations_s: deque[float] = deque(maxlen=_WINDOW)
+        self.phase_durations_s: dict[str, deque[float]] = {}
+        self._shown: tuple[float, RankState] | None = None
+        self._steady_s: float | None = None
+        self._begin(-1)
+
+    def _begin(self, attempt: int) -> None:
+        self.attempt = attempt
+        self.lap = 0
+        self.began_t: float | None = None
+        self.gpu: int | None = None
+        self.uuid: str | None = None
+        self.pid: int | None = None
+        self.step: int | None = None
+        self.step_t: float | None = None
+        self.first_step_t: float | None = None
+        self.stride = 1
+        self.warm_up_s = 0.0
+        self.open: dict[str, float] = {}
+        self.excused_t: float | None = None
+        self.ended = False
+        self.gone_t: float | None = None
+        self.exception: str | None = None
+        self.signal: int | None = None
+        self.values: Mapping[str, float] = {}
+        self.nonfinite_total = 0
+        self.nonfinite_since_t: float | None = None
+        self.nonfinite_step: int | None = None
+        self.nonfinite_t: float | None = None
+        self._steps = 0
+        self._loss_seen = False
+        self._interrupted = False
+
+    @property
+    def steady_step_s(self) -> float | None:
+        """The median of the last steady steps' durations; None before the first steady step."""
+        if self._steady_s is None and self.durations_s:
+            self._steady_s = median(self.durations_s)
+        return self._steady_s
+
+    def usual_s(self, phase: str) -> float:
+        """The median duration of this phase so far; 0 where it never ended."""
+        durations = self.phase_durations_s.get(phase)
+        return median(durations) if durations else 0.0
+
+    # -- what is folded
+
+    def add_step(self, fact: Step) -> StepKey | None:
+        """Fold a step; returns its key where it moved this rank's step clock on, else None."""
+        if not self._joins(fact.attempt, fact.host):
+            return None
+        self._shown = None
+        previous, previous_t = self.step, self.step_t
+        t = self.clock.of_step(fact, previous_t)
+        self._hear(t)
+        self._judge_loss(fact, t)
+        if previous is not None and previous_t is not None:
+            if fact.step == previous:
+                self.values = {**self.values, **fact.values}
+                return None
+            if fact.step < previous:
+                if t <= previous_t:
+                    return None  # it comes late
+                self._go_back()
+            else:
+                self._time_step(fact, max(0.0, t - previous_t), fact.step - previous)
+            t = max(t, previous_t)
+        self._complete(fact, t)
+        return (self.attempt, self.lap, fact.step)
+
+    def _joins(self, attempt: int, host: str | None) -> bool:
+        """Whether the fact is of the current attempt, which a higher one becomes."""
+        if attempt < self.attempt:
+            return False
+        if attempt > self.attempt:
+            self.clock.new_attempt(same_host=host is None or host == self.host)
+            self._begin(attempt)
+        if host is not None:
+            self.host = host
+        return True
+
+    def _hear(self, t: float) -> None:
+        self.heard_t = t if self.heard_t is None else max(t, self.heard_t)
+        if self.began_t is None:
+            self.began_t = t
+
+    def _judge_loss(self, fact: Step, t: float) -> None:
+        loss = fact.values.get("loss")
+        if loss is None:
+            bad = self._loss_seen and not math.isfinite(fact.values.get("grad_norm", 0.0))
+        else:
+            self._loss_seen = True
+            bad = not math.isfinite(loss)
+        if bad:
+            self.nonfinite_total += 1
+            if self.nonfinite_since_t is None:
+                self.nonfinite_since_t = t
+            if self.nonfinite_t is None or t >= self.nonfinite_t:
+                self.nonfinite_step, self.nonfinite_t = fact.step, t
+
+    def _go_back(self) -> None:
+        """The step went back within an attempt: a restart that nobody counted."""
+        self.lap += 1
+        self._steps = 0
+        self.nonfinite_step = self.nonfinite_t = self.nonfinite_since_t = None
+
+    def _time_step(self, fact: Step, interval_s: float, stride: int) -> None:
+        self.stride = stride
+        timed_s = fact.values.get("step_time_s", math.nan)
+        duration_s = timed_s if math.isfinite(timed_s) and timed_s > 0 else interval_s / stride
+        if self._steps <= _WARM_UP_STEPS - 1:
+            self.warm_up_s = max(self.warm_up_s, duration_s)
+        elif not self._interrupted and not fact.values.get("ckpt_s", 0.0) > 0:
+            self.durations_s.append(duration_s)
+            self._steady_s = None
+
+    def _complete(self, fact: Step, t: float) -> None:
+        if self.first_step_t is None:
+            self.first_step_t = t
+            self.warm_up_s = t - (self.began_t if self.began_t is not None else t)
+        self.step, self.step_t = fact.step, t
+        self.values = fact.values
+        self._steps += 1
+        self._interrupted = False
+        self.excused_t = None
+        if self.open:
+            self.open = {}  # what is open while a step completes is not what the next one waits for
+        if self.ended or self.gone_t is not None or self.exception or self.signal:
+            self.ended, self.gone_t, self.exception, self.signal = False, None, None, None
+
+    def add_event(self, fact: Event) -> None:
+        """Fold an event; those of the process table say when they were seen, not that the rank was heard."""
+        if fact.name in ("process_gone", "process_seen"):
+            self._process(fact)
+            return
+        if not self._joins(fact.attempt, fact.host):
+            return
+        self._shown = None
+        t = self.clock.of_event(fact.t)
+        self._hear(t)
+        if fact.name == "run_start":
+            self._start(fact.details)
+        elif fact.name == "phase_start" or fact.name in _OPENS:
+            self._open(_OPENS.get(fact.name) or fact.details.get("phase"), t)
+        elif fact.name == "phase_end" or fact.name in _CLOSES:
+            self._close(_CLOSES.get(fact.name) or fact.details.get("phase"), t)
+        elif fact.name == "exception":
+            self.exception = _exception(fact.details)
+        elif fact.name == "signal":
+            self.signal = _whole(fact.details.get("number"))
+        elif fact.name == "run_end":
+            self.ended = True
+
+    def add_fault(self, fact: Fault) -> None:
+        """Fold what somebody else says of this rank: only that it raised or was killed is a rank's state."""
+        if fact.t is None or not self._joins(max(fact.attempt, self.attempt), fact.host):
+            return
+        self._shown = None
+        if fact.fault in ("exception", "oom", "killed"):
+            self.exception = self.exception or _exception({"type": fact.fault, **fact.details})
+
+    def _process(self, fact: Event) -> None:
+        pid = fact.details.get("pid")
+        if fact.attempt != self.attempt or (self.pid is not None and pid is not None and pid != self.pid):
+            return
+        self._shown = None
+        if fact.name == "process_seen":
+            self.gone_t = None
+        elif self.gone_t is None:
+            self.gone_t = fact.t + self.clock.shift_s
+
+    def _start(self, details: Mapping[str, Any]) -> None:
+        self.clock.steady_timer = True
+        self.gpu = _whole(details.get("gpu"))
+        uuid = details.get("uuid")
+        self.uuid = uuid if isinstance(uuid, str) else None
+        self.pid = _whole(details.get("pid"))
+        self.ended, self.gone_t, self.exception, self.signal = False, None, None, None
+
+    def _open(self, phase: object, t: float) -> None:
+        if isinstance(phase, str) and phase not in self.open:
+            self.open[phase] = t
+            self._interrupted = self._interrupted or phase in RAISING_PHASES
+
+    def _close(self, phase: object, t: float) -> None:
+        if not isinstance(phase, str):
+            return
+        since_t = self.open.pop(phase, None)
+        if since_t is None or phase not in RAISING_PHASES:
+            return
+        self.excused_t = t
+        self.phase_durations_s.setdefault(phase, deque(maxlen=_WINDOW)).append(max(0.0, t - since_t))
+
+    # -- what comes out
+
+    def shown(self, lead_s: float) -> RankState:
+        """The rank's state on rank 0's clock, of which this host is ahead by `lead_s`."""
+        if self._shown is None or self._shown[0] != lead_s:
+            self._shown = (lead_s, self._state(lead_s))
+        return self._shown[1]
+
+    def _state(self, lead_s: float) -> RankState:
+        phase = next(reversed(self.open), None)
+        return RankState(
+            rank=self.rank,
+            attempt=self.attempt,
+            host=self.host,
+            gpu=self.gpu,
+            uuid=self.uuid,
+            pid=self.pid,
+            step=self.step,
+            step_t=_less(self.step_t, lead_s),
+            first_step_t=_less(self.first_step_t, lead_s),
+            heard_t=_less(self.heard_t, lead_s),
+            phase=phase,
+            phase_since_t=_less(self.open.get(phase or ""), lead_s),
+            ended=self.ended,
+            gone_t=_less(self.gone_t, lead_s),
+            exception=self.exception,
+            signal=self.signal,
+            values=self.values,
+            nonfinite_total=self.nonfinite_total,
+            nonfinite_since_t=_less(self.nonfinite_since_t, lead_s),
+            nonfinite_step=self.nonfinite_step,
+            nonfinite_t=_less(self.nonfinite_t, lead_s),
+        )
+
+
+def _less(t: float | None, lead_s: float) -> float | None:
+    return None if t is None else t - lead_s
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _exception(details: Mapping[str, Any]) -> str:
+    kind, message = details.get("type"), details.get("message")
+    return ": ".join(str(part) for part in (kind, message) if part) or "exception"
