@@ -1,0 +1,142 @@
+"""What is the verdict, how sure is it, and what was not seen on the way?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+from train_ledger.answer import Confidence, Finding, HangAnswer, RuledOut
+from train_ledger.hang.causes import suspect
+from train_ledger.hang.dump_files import Dumps
+from train_ledger.hang.findings import Evidence, confidence_of, finding_of
+from train_ledger.hang.groups import GroupView
+from train_ledger.hang.knowledge import in_words
+from train_ledger.hang.next_commands import next_commands
+from train_ledger.hang.roots import Roots
+from train_ledger.hang.stacks import frame_of, rank_ranges
+
+__all__ = ["conclude"]
+
+_LEVELS: tuple[Confidence, ...] = ("low", "medium", "high")
+
+
+def conclude(
+    found: Roots, read: Dumps, views: Sequence[GroupView], evidence: Evidence, world: Sequence[int]
+) -> HangAnswer:
+    """The answer, from the causes that were found and all that was read on the way."""
+    findings = tuple(finding_of(root, evidence) for root in found.roots)
+    if not findings and evidence.fallen:
+        findings = (_of_the_fallen(evidence, world),)
+    missing = tuple(rank for rank in world if rank not in evidence.dumps and rank not in read.damaged)
+    first = findings[0] if findings else None
+    verdict = _verdict(findings, found, evidence)
+    return HangAnswer(
+        verdict=verdict,
+        culprits=tuple(sorted({rank for finding in findings for rank in finding.culprits})),
+        confidence=_confidence(found, findings, evidence, verdict, missing or read.damaged),
+        kind=first.kind if first else None,
+        seq=first.seq if first else None,
+        op=first.op if first else None,
+        group=first.group if first else None,
+        findings=findings,
+        victims_of=found.victims_of or {rank: f.waiting for f in findings for rank in f.culprits},
+        unreadable=read.unreadable,
+        missing_dumps=missing,
+        stale=read.stale,
+        ruled_out=tuple(_ruled_out(found, views, evidence)),
+        not_observed=tuple(_not_observed(found, views, evidence, missing, read)),
+        next=tuple(next_commands(findings, evidence, [*read.stale, *(it.file for it in read.unreadable)])),
+    )
+
+
+def _verdict(
+    findings: Sequence[Finding], found: Roots, evidence: Evidence
+) -> Literal["hang", "no_hang", "cannot_tell"]:
+    if findings:
+        return "hang"
+    if found.undecided or not any(dump.entries or dump.default_enqueued for dump in evidence.dumps.values()):
+        return "cannot_tell"
+    return "no_hang"
+
+
+def _confidence(
+    found: Roots, findings: Sequence[Finding], evidence: Evidence, verdict: str, gaps: Sequence[int]
+) -> Confidence:
+    """That of the weakest accusation: one wrong name spoils the answer."""
+    accusing = [root for root in found.roots if root.culprits] or list(found.roots)
+    if accusing:
+        return min((confidence_of(root, evidence) for root in accusing), key=_LEVELS.index)
+    if findings:
+        return "medium" if len(evidence.fallen) == 1 else "low"
+    return "low" if verdict == "cannot_tell" or gaps else "medium"
+
+
+def _of_the_fallen(evidence: Evidence, world: Sequence[int]) -> Finding:
+    """Nothing is pending in the dumps, but a rank is known to have died or raised by itself."""
+    culprits = tuple(sorted(evidence.fallen))
+    suspicion = suspect("missing_ranks", "", None, fell=True)
+    stack = evidence.stacks.get(culprits[0])
+    return Finding(
+        kind="missing_ranks",
+        culprits=culprits,
+        group=None,
+        seq=None,
+        op=None,
+        waiting=tuple(rank for rank in world if rank not in culprits),
+        frame=frame_of(stack) if stack else None,
+        cause_suspected=suspicion.cause,
+        fix=suspicion.fix,
+        evidence=(
+            *(said for rank in culprits if (said := in_words(evidence.known[rank]))),
+            "no operation is pending in the dumps that were read",
+        ),
+    )
+
+
+def _ruled_out(found: Roots, views: Sequence[GroupView], evidence: Evidence) -> Iterator[RuledOut]:
+    if not evidence.dumps:
+        return
+    kinds = {root.kind for root in found.roots}
+    counted = f"{len(evidence.dumps)} dumps"
+    if not views:
+        yield RuledOut("a collective that hangs", f"nothing is pending in {counted}")
+        return
+    if not any("mismatch" in kind and kind != "no_mismatch" for kind in kinds):
+        yield RuledOut(
+            "mismatch of operation, size or type",
+            f"at the first pending number of each of {len(views)} groups all that came brought the same",
+        )
+    if "cycle" not in kinds:
+        yield RuledOut("ranks that wait for each other", "the waits of all groups lead to an end")
+    if kinds & {"missing_ranks", "p2p_unpaired"} and "no_mismatch" not in kinds:
+        yield RuledOut("the fabric", "who waits, waits for a rank that has not come")
+    if kinds == {"no_mismatch"}:
+        yield RuledOut("a rank that did not come", "every member issued the pending operation")
+
+
+def _not_observed(
+    found: Roots, views: Sequence[GroupView], evidence: Evidence, missing: Sequence[int], read: Dumps
+) -> Iterator[str]:
+    dumps = evidence.dumps.values()
+    if not dumps:
+        yield "dumps: none could be read"
+    if missing:
+        yield f"dumps of ranks {rank_ranges(missing)}: none was found, so whether they joined is not known"
+    if read.damaged:
+        yield f"dumps of ranks {rank_ranges(read.damaged)}: there, but not readable"
+    if dumps and not any(dump.has_frames for dump in dumps):
+        yield "frames: the dumps hold none"
+    if any(held.backend == "gloo" for dump in dumps for held in dump.groups):
+        yield "sends and receives: gloo does not record them"
+    if any(view.group.inferred for view in views):
+        yield "group members: the dumps list none, they are inferred from who recorded in the group"
+    if any(dump.wrapped for dump in dumps):
+        yield "older operations: they fell off the ring of the recorder"
+    if not evidence.stacks:
+        yield "stacks: none were handed in"
+    for wait in found.undecided:
+        yield (
+            f"{wait.op.name}, number {wait.seq} of {wait.view.label}: whether ranks "
+            f"{rank_ranges(wait.unknown)} joined cannot be seen"
+        )
+    yield "hardware: dumps say nothing of GPUs, links and hosts"

@@ -1,0 +1,153 @@
+"""Which files are the dumps, of which rank and of which attempt?
+
+The rank is the last integer of a file's name, whatever the prefix; a host may stand before it. Nothing is
+left out silently: what is no dump, what is older than the hang and what a newer dump of the same rank
+replaces is listed.
+"""
+
+from __future__ import annotations
+
+import re
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from train_ledger.answer import Unreadable
+from train_ledger.config import Limits
+from train_ledger.hang.dump import Dump
+from train_ledger.hang.readers import read_all
+from train_ledger.hang.worker import Job
+
+__all__ = ["Dumps", "rank_of", "read_dumps"]
+
+_CLOCKS_DIFFER_NS = 60 * 10**9
+_LONG_AGO_NS = 3600 * 10**9
+
+
+@dataclass(frozen=True, slots=True)
+class Dumps:
+    """The dumps to reason over, one a rank, by rank; and everything that was found beside them.
+
+    `damaged` are ranks of which there is a file that could not be read.
+    """
+
+    dumps: tuple[Dump, ...]
+    unreadable: tuple[Unreadable, ...] = ()
+    damaged: tuple[int, ...] = ()
+    stale: tuple[str, ...] = ()
+
+
+_SUFFIX = re.compile(r"\.(?:json|jsonl|pickle|pkl|bin|txt|log|dump|trace)\Z", re.IGNORECASE)
+_RANK = re.compile(r"(\d+)\D*\Z")
+_HOST = re.compile(r"rank[_-](?P<host>[A-Za-z][\w.-]*?)[_-]\d+\Z")
+
+
+def rank_of(name: str) -> int | None:
+    """The rank in a file's name: its last integer, suffixes aside.
+
+    >>> rank_of("nccl_trace_rank_node-00_12.json"), rank_of("rank_5"), rank_of("notes.txt")
+    (12, 5, None)
+    """
+    found = _RANK.search(_SUFFIX.sub("", name))
+    return int(found[1]) if found and len(found[1]) <= 7 else None
+
+
+def host_of(name: str) -> str | None:
+    """The host in a file's name, as in nccl_trace_rank_node-00_12; None where there is none."""
+    found = _HOST.search(_SUFFIX.sub("", name))
+    return found["host"] if found else None
+
+
+def read_dumps(paths: Sequence[Path], limits: Limits, since_t: float | None = None) -> Dumps:
+    """Read every dump under `paths`, files or folders; the limits hold for each file.
+
+    A dump whose file and newest entry are both from before `since_t` (unix seconds) is stale.
+    """
+    jobs, sizes, unreadable, damaged = [], [], [], set()
+    for path in sorted(set(_files(paths))):
+        found = _job(path, limits)
+        if isinstance(found, Unreadable):
+            unreadable.append(found)
+        else:
+            jobs.append(found[0])
+            sizes.append(found[1])
+    read: list[Dump] = []
+    for job, reply in zip(jobs, read_all(jobs, sizes, limits), strict=True):
+        if reply.dump is None:
+            unreadable.append(Unreadable(job.path, reply.why or "not read"))
+            damaged.add(job.rank)
+        else:
+            read.append(reply.dump)
+            if reply.dump.cut:
+                unreadable.append(Unreadable(job.path, reply.dump.cut))
+    kept, stale = _told_apart(read, since_t)
+    damaged -= {dump.rank for dump in kept}
+    return Dumps(kept, tuple(sorted(unreadable, key=_by_file)), tuple(sorted(damaged)), stale)
+
+
+def _by_file(entry: Unreadable) -> str:
+    return entry.file
+
+
+def _files(paths: Iterable[Path]) -> Iterator[Path]:
+    for path in paths:
+        if path.is_dir():
+            yield from path.iterdir()
+        else:
+            yield path
+
+
+def _job(path: Path, limits: Limits) -> tuple[Job, int] | Unreadable:
+    """What a reader is asked to do, and the size; or why the file is not even opened."""
+    try:
+        status = path.stat()
+    except OSError as error:
+        return Unreadable(str(path), error.strerror or str(error))
+    if stat.S_ISDIR(status.st_mode):
+        return Unreadable(str(path), "a folder in the folder: name it to have its dumps read")
+    if not stat.S_ISREG(status.st_mode):
+        return Unreadable(str(path), "no regular file")
+    if path.name.startswith("."):
+        return Unreadable(str(path), "hidden or unfinished file")
+    rank = rank_of(path.name)
+    if rank is None:
+        return Unreadable(str(path), "no rank in its name: a dump's name ends in its rank, as rank_5")
+    if status.st_size > limits.dump_bytes:
+        return Unreadable(
+            str(path), f"refused: {status.st_size} bytes, more than the {limits.dump_bytes} allowed"
+        )
+    return Job(str(path), rank, host_of(path.name), status.st_mtime), status.st_size
+
+
+def _told_apart(read: Sequence[Dump], since_t: float | None) -> tuple[tuple[Dump, ...], tuple[str, ...]]:
+    """The newest dump of each rank of the current attempt, and the files of the others."""
+    stale = [dump.file for dump in read if since_t is not None and _is_before(dump, since_t)]
+    newest: dict[int, Dump] = {}
+    for dump in sorted(read, key=lambda dump: (dump.newest_ns, dump.has_frames, dump.mtime, dump.file)):
+        if dump.file in stale:
+            continue
+        if dump.rank in newest:
+            stale.append(newest[dump.rank].file)
+        newest[dump.rank] = dump
+    left_over = _left_over(list(newest.values()))
+    stale.extend(newest.pop(rank).file for rank in left_over)
+    return tuple(newest[rank] for rank in sorted(newest)), tuple(sorted(stale))
+
+
+def _is_before(dump: Dump, since_t: float) -> bool:
+    return dump.mtime < since_t and dump.newest_ns < since_t * 1e9
+
+
+def _left_over(dumps: Sequence[Dump]) -> list[int]:
+    """Ranks whose dump ends before most others begin: it is of an earlier attempt.
+
+    Where the others' rings have wrapped their beginnings are lost, and an hour must lie between.
+    """
+    timed = [dump for dump in dumps if dump.newest_ns > 0]
+    beginnings = sorted(dump.oldest_ns for dump in timed)
+    if len(beginnings) < 3:
+        return []
+    median = beginnings[len(beginnings) // 2]
+    gap = _LONG_AGO_NS if any(dump.wrapped or dump.active_only for dump in timed) else _CLOCKS_DIFFER_NS
+    return [dump.rank for dump in timed if dump.newest_ns + gap < median]

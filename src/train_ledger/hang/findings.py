@@ -1,0 +1,201 @@
+"""How does a cause read to a person, and on what evidence does it rest?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from train_ledger.answer import Confidence, Finding
+from train_ledger.hang.causes import Suspicion, suspect
+from train_ledger.hang.dump import Dump, Op
+from train_ledger.hang.frames import parse_frame, user_frame
+from train_ledger.hang.groups import GroupView
+from train_ledger.hang.knowledge import RankKnowledge, in_words
+from train_ledger.hang.roots import Root
+from train_ledger.hang.stacks import RankStack, frame_of, rank_ranges, stand_of
+
+__all__ = ["Evidence", "confidence_of", "finding_of"]
+
+_SHOWN = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Everything that is known of the ranks, each keyed by rank."""
+
+    dumps: Mapping[int, Dump]
+    stacks: Mapping[int, RankStack]
+    known: Mapping[int, RankKnowledge]
+    fallen: Sequence[int] = ()
+
+    @property
+    def newest_ns(self) -> int:
+        return max((dump.newest_ns for dump in self.dumps.values()), default=0)
+
+
+def finding_of(root: Root, evidence: Evidence) -> Finding:
+    """The cause as it is shown, with the rank's place in its code and what to do about it."""
+    usual = root.mismatch.usual if root.mismatch else None
+    suspicion = _suspicion(root, evidence)
+    return Finding(
+        kind=root.kind,
+        culprits=root.culprits,
+        group=root.view.group,
+        seq=root.seq,
+        op=root.op.name,
+        others_op=usual.name if usual else None,
+        state=root.op.state,
+        waiting=root.waiting,
+        frame=_frame(root, evidence),
+        cause_suspected=suspicion.cause,
+        fix=suspicion.fix,
+        evidence=tuple(_lines(root, evidence)),
+    )
+
+
+def confidence_of(root: Root, evidence: Evidence) -> Confidence:
+    """High: dumps of all members and a clear majority, or the stack agrees. Low: a dump is missing."""
+    if not root.seen or (root.mismatch and not root.culprits):
+        return "low"
+    stands = {stand_of(evidence.stacks[rank]).where for rank in root.culprits if rank in evidence.stacks}
+    if root.kind == "missing_ranks" and "collective" in stands:
+        return "low"
+    is_whole = not root.view.without_dump and not any(it.cut for it in root.view.standings.values())
+    most_accused = len(root.culprits) * 2 > len(root.view.group.ranks)
+    if root.kind == "missing_ranks" and stands == {"host"} and not most_accused:
+        return "high"
+    return "high" if is_whole and root.culprits and not most_accused else "medium"
+
+
+def _suspicion(root: Root, evidence: Evidence) -> Suspicion:
+    first = root.culprits[0] if root.culprits else None
+    stack = evidence.stacks.get(first) if first is not None else None
+    usual = root.mismatch.usual if root.mismatch else None
+    return suspect(
+        root.kind,
+        root.op.name,
+        usual.name if usual else None,
+        where=stand_of(stack).what if stack else "",
+        fell=first in evidence.fallen,
+    )
+
+
+def _frame(root: Root, evidence: Evidence) -> str | None:
+    """Where the first culprit stands: by its stack, else by what its dump recorded last."""
+    if not root.culprits:
+        return None
+    rank = root.culprits[0]
+    if rank in evidence.stacks:
+        return frame_of(evidence.stacks[rank])
+    standing = root.view.standings.get(rank)
+    own = standing.op(root.seq) if standing and root.kind != "missing_ranks" else None
+    dump = evidence.dumps.get(rank)
+    return _frame_of_op(own) or (_frame_of_op(dump.last) if dump else None)
+
+
+def _frame_of_op(op: Op | None) -> str | None:
+    if op is None or not op.frames:
+        return None
+    frames = [parse_frame(text) for text in op.frames]
+    return str(user_frame(frames) or frames[0])
+
+
+def _lines(root: Root, evidence: Evidence) -> Iterator[str]:
+    if root.mismatch:
+        yield from _sides(root)
+    else:
+        yield _who_waits(root)
+    for rank in root.culprits[:_SHOWN]:
+        yield from _of_culprit(rank, root, evidence)
+    if len(root.culprits) > _SHOWN:
+        yield f"and {len(root.culprits) - _SHOWN} more like these"
+    if root.kind == "missing_ranks" and len(root.culprits) * 2 > len(root.view.group.ranks):
+        yield "most of the group did not come: the few that did may have issued one operation too many"
+    if root.kind == "completion_laggard":
+        yield from _finished_by(root)
+
+
+def _who_waits(root: Root) -> str:
+    where = f"{root.op.name}, number {root.seq} of {root.view.label}, state {root.op.state}"
+    if root.kind == "no_mismatch":
+        return f"all of {_ranks(root.view.group.ranks)} issued {where}; none finishes"
+    if root.kind == "cycle":
+        return f"{_ranks(root.waiting)} wait for each other; one of the operations is {where}"
+    if root.kind == "completion_laggard":
+        return f"{_ranks(root.culprits)} issued {where}; it does not finish there, as it has elsewhere"
+    if root.p2p:
+        return f"{_ranks(root.waiting)} waits in {_pair(root)}; the other side is not posted"
+    return f"{_ranks(root.waiting)} {'waits' if len(root.waiting) == 1 else 'wait'} in {where}"
+
+
+def _pair(root: Root) -> str:
+    ranks = root.view.group.ranks
+    if root.op.source is None or root.op.target is None:
+        return root.op.name
+    source = "any rank" if root.op.source < 0 else f"rank {ranks[root.op.source]}"
+    return f"{root.op.name} from {source} to rank {ranks[root.op.target]} in {root.view.label}"
+
+
+def _sides(root: Root) -> Iterator[str]:
+    """What was brought to the same number, the usual side first."""
+    assert root.mismatch is not None  # noqa: S101 – only called for mismatches
+    sides: dict[str, list[int]] = {}
+    for rank, op in root.mismatch.ops.items():
+        sides.setdefault(_brought(op), []).append(rank)
+    for brought, ranks in sorted(sides.items(), key=lambda side: (-len(side[1]), side[1])):
+        yield f"number {root.seq} of {root.view.label}: {_ranks(ranks)} brought {brought}"
+    if root.mismatch.why:
+        yield f"nobody is accused: {root.mismatch.why}"
+
+
+def _brought(op: Op) -> str:
+    sizes = f" {[list(shape) for shape in op.input_sizes]}" if op.input_sizes else ""
+    dtypes = f" {'/'.join(sorted(set(op.input_dtypes)))}" if op.input_dtypes else ""
+    return f"{op.name}{sizes}{dtypes}, {'done' if op.done else op.state}"
+
+
+def _of_culprit(rank: int, root: Root, evidence: Evidence) -> Iterator[str]:
+    dump = evidence.dumps.get(rank)
+    if dump is None:
+        yield f"rank {rank} left no dump: whether it joined is not known"
+    else:
+        if not root.mismatch and not root.p2p and root.kind != "completion_laggard":
+            yield _last_in_group(rank, root.view)
+        yield from _age(rank, dump, evidence)
+    if rank in evidence.stacks:
+        stand = stand_of(evidence.stacks[rank])
+        yield f"stack of rank {rank}: {stand.what}" + (f", at {stand.frame}" if stand.frame else "")
+    said = in_words(evidence.known[rank]) if rank in evidence.known else None
+    if said:
+        yield said
+
+
+def _last_in_group(rank: int, view: GroupView) -> str:
+    held = view.standings[rank].held if rank in view.standings else None
+    if held is None or held.highest is None:
+        return f"rank {rank} holds nothing of {view.label} in its dump: it has nothing pending there"
+    op = view.standings[rank].op(held.highest)
+    how = f": {op.name}, {'done' if op.done else op.state}" if op else ""
+    return f"rank {rank} last issued number {held.highest} there{how}"
+
+
+def _age(rank: int, dump: Dump, evidence: Evidence) -> Iterator[str]:
+    behind_s = (evidence.newest_ns - dump.newest_ns) / 1e9
+    if dump.newest_ns and behind_s >= 1:
+        yield f"the newest operation of rank {rank} is {behind_s:.0f} s older than the newest of all ranks"
+
+
+def _finished_by(root: Root) -> Iterator[str]:
+    done = [
+        rank
+        for rank, standing in root.view.standings.items()
+        if standing.held and (standing.lowest_pending is None or standing.lowest_pending > root.seq)
+    ]
+    if done:
+        yield f"{_ranks(done)} finished number {root.seq} of {root.view.label}"
+
+
+def _ranks(ranks: Sequence[int]) -> str:
+    if not ranks:
+        return "nobody"
+    return f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {rank_ranges(ranks)}"

@@ -1,0 +1,62 @@
+"""Which frame of a stack is the user's own?
+
+Frames of torch, of the standard library and of installed packages are the road, not the place. The first
+frame outside of them is where a person looks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+__all__ = ["Frame", "parse_frame", "user_frame"]
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One call: the file as the interpreter names it, the line, the function."""
+
+    file: str
+    line: int
+    function: str
+
+    def __str__(self) -> str:
+        return f"{PurePosixPath(self.file).name}:{self.line} {self.function}"
+
+    @property
+    def is_torch(self) -> bool:
+        return "/torch/" in self.file or self.file.startswith("torch/")
+
+    @property
+    def is_interpreter(self) -> bool:
+        """Standard library, frozen modules, and what has no file."""
+        if self.file.startswith("<") or not self.file:
+            return True
+        return _STANDARD_LIBRARY.search(self.file) is not None and not self.is_installed
+
+    @property
+    def is_installed(self) -> bool:
+        return "site-packages/" in self.file or "dist-packages/" in self.file
+
+
+_STANDARD_LIBRARY = re.compile(
+    r"(?:^|/)(?:lib/)?python3(?:\.\d+)?(?:\.zip)?/|^(?:threading|queue|socket)\.py$"
+)
+_PLACED = re.compile(r"(.*):(\d+) (.*)", re.DOTALL)
+
+
+def parse_frame(text: str) -> Frame:
+    """The frame in "file:line function", as dumps keep it."""
+    found = _PLACED.fullmatch(text)
+    return Frame(found[1], int(found[2]), found[3]) if found else Frame(text, 0, "")
+
+
+def user_frame(frames: Sequence[Frame]) -> Frame | None:
+    """The innermost frame of the user's own code; of an installed package where there is no other.
+
+    `frames` come innermost first. None where all of them belong to torch or the interpreter.
+    """
+    outside = [frame for frame in frames if not frame.is_torch and not frame.is_interpreter]
+    return next((frame for frame in outside if not frame.is_installed), outside[0] if outside else None)

@@ -1,0 +1,154 @@
+"""Who belongs to which process group, and where does each member stand in it?
+
+Membership comes from the group table of the dumps, keyed by name and ranks together: one name can stand for
+several rank sets. gloo's table is empty; there the members are the ranks that recorded something in the
+group, and of the default group all ranks. Such a membership is marked as inferred.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from train_ledger.answer import Group
+from train_ledger.hang.dump import Dump, Held, Op
+
+__all__ = ["GroupView", "Standing", "build_groups", "world_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where one rank stands in one group, as far as its dump says.
+
+    `held` is None where the dump holds no entry of the group; `evicted` says that such an entry may have
+    fallen off its ring, `cut` that its file ends early: in both cases what is not seen is not known.
+    """
+
+    rank: int
+    held: Held | None
+    cut: bool = False
+    evicted: bool = False
+    enqueued: int | None = None
+
+    @property
+    def lowest_pending(self) -> int | None:
+        return self.held.lowest_pending if self.held else None
+
+    @property
+    def has_pending(self) -> bool:
+        return self.held is not None and (self.held.lowest_pending is not None or bool(self.held.p2p))
+
+    def op(self, seq: int) -> Op | None:
+        """The operation with that sequence number, where the dump keeps it."""
+        return next((op for op in self.held.ops if op.seq == seq), None) if self.held else None
+
+    def reached(self, seq: int) -> bool | None:
+        """Whether the rank issued the operation; None where its dump cannot say."""
+        if self.held and self.held.highest is not None and self.held.highest >= seq:
+            return True
+        if self.enqueued is not None and self.enqueued >= seq and self.held is None:
+            return True
+        return None if self.cut or self.evicted else False
+
+
+@dataclass(frozen=True, slots=True)
+class GroupView:
+    """One process group with the standings of all members that have a dump."""
+
+    group: Group
+    standings: Mapping[int, Standing]
+    without_dump: tuple[int, ...] = ()
+    backend: str = ""
+    waiting: tuple[int, ...] = field(default=())
+
+    @property
+    def label(self) -> str:
+        desc = f" ({self.group.desc})" if self.group.desc else ""
+        return f"group {self.group.name}{desc}"
+
+
+_DIGITS = re.compile(r"\d{1,9}")
+
+
+@lru_cache(maxsize=65536)
+def _ranks(text: str) -> tuple[int, ...]:
+    """The ranks in "[0, 1, 2]", as listed; nothing is evaluated."""
+    return tuple(int(digits) for digits in _DIGITS.findall(text))
+
+
+def world_of(dumps: Sequence[Dump], others: Iterable[int], world_size: int | None) -> tuple[int, ...]:
+    """All ranks of the job: by its world size, else up to the highest rank that anything speaks of."""
+    if world_size:
+        return tuple(range(world_size))
+    known = {dump.rank for dump in dumps} | set(others)
+    for texts in {text for dump in dumps for _, text in dump.config.values()}:
+        known.update(_ranks(texts))
+    return tuple(range(max(known) + 1)) if known else ()
+
+
+def build_groups(dumps: Sequence[Dump], world: Sequence[int]) -> list[GroupView]:
+    """Every group in which anything is pending, by name; sorted, whatever the order of the dumps."""
+    members: dict[tuple[str, str, tuple[int, ...] | None], dict[int, Held]] = {}
+    for dump in dumps:
+        for held in dump.groups:
+            key = (held.name, held.desc, _listed(dump, held))
+            members.setdefault(key, {})[dump.rank] = held
+    by_rank = {dump.rank: dump for dump in dumps}
+    views = []
+    for (name, desc, listed), held_by in members.items():
+        if not any(held.lowest_pending is not None or held.p2p for held in held_by.values()):
+            continue
+        group = Group(name, desc, listed or _inferred(name, desc, held_by, world), inferred=listed is None)
+        views.append(_view(group, held_by, by_rank))
+    return sorted(views, key=lambda view: (view.group.name, view.group.desc, view.group.ranks))
+
+
+def _listed(dump: Dump, held: Held) -> tuple[int, ...] | None:
+    """The ranks of the group by the dump's own table; None where it has none.
+
+    Where replicas number their ranks from 0 each (torchft), the rank of the file name says which replica.
+    """
+    listed = dump.config.get(held.name)
+    if listed is None or (listed[0] and held.desc and listed[0] != held.desc):
+        return None
+    ranks = _ranks(listed[1])
+    if not ranks:
+        return None
+    offset = _replica_offset(dump)
+    if offset and dump.rank not in ranks:
+        return tuple(rank + offset for rank in ranks)
+    return ranks
+
+
+def _replica_offset(dump: Dump) -> int:
+    for name, (desc, text) in dump.config.items():
+        if desc == "default_pg" or name == "0":
+            size = len(_ranks(text))
+            if size and dump.rank >= size and set(_ranks(text)) == set(range(size)):
+                return dump.rank // size * size
+    return 0
+
+
+def _inferred(name: str, desc: str, held_by: Mapping[int, Held], world: Sequence[int]) -> tuple[int, ...]:
+    if desc == "default_pg" or (name == "0" and not desc):
+        return tuple(sorted({*world, *held_by}))
+    return tuple(sorted(held_by))
+
+
+def _view(group: Group, held_by: Mapping[int, Held], by_rank: Mapping[int, Dump]) -> GroupView:
+    standings = {
+        rank: _standing(group, by_rank[rank], held_by.get(rank)) for rank in group.ranks if rank in by_rank
+    }
+    first = next(iter(held_by.values()))
+    waiting = tuple(rank for rank, standing in standings.items() if standing.has_pending)
+    without = tuple(rank for rank in group.ranks if rank not in by_rank)
+    return GroupView(group, standings, without, first.backend, waiting)
+
+
+def _standing(group: Group, dump: Dump, held: Held | None) -> Standing:
+    if held is not None:
+        return Standing(dump.rank, held, cut=dump.cut is not None)
+    enqueued = dump.default_enqueued if group.desc == "default_pg" and dump.active_only else None
+    return Standing(dump.rank, None, cut=dump.cut is not None, evicted=dump.wrapped, enqueued=enqueued)

@@ -1,0 +1,120 @@
+"""Whom does each waiting rank wait for?
+
+In a group, a rank waits at its lowest pending sequence number for every member that has not issued it (the
+host of that member stopped), and for every member that still hangs in an earlier operation which the waiter
+itself has finished (the GPU of that member stopped while its host ran ahead). In a send or receive it waits
+for the partner that has not posted its side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from train_ledger.hang.dump import Op
+from train_ledger.hang.groups import GroupView
+from train_ledger.hang.mismatch import Mismatch
+
+__all__ = ["Wait", "collective_waits", "p2p_waits"]
+
+_STEPS_LOOKED_AT = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """`waiters` wait at `seq` for `late` (never came), `stuck` (came, do not finish) and `odd` (mismatch).
+
+    `unknown` are members of which the dumps cannot say whether they came. For a send or receive `p2p` is set.
+    """
+
+    view: GroupView
+    seq: int
+    op: Op
+    waiters: tuple[int, ...]
+    late: tuple[int, ...] = ()
+    stuck: tuple[int, ...] = ()
+    odd: tuple[int, ...] = ()
+    unknown: tuple[int, ...] = ()
+    p2p: bool = False
+
+    @property
+    def targets(self) -> tuple[int, ...]:
+        return (*self.late, *self.stuck, *self.odd)
+
+
+def collective_waits(view: GroupView, mismatch: Mismatch | None) -> Iterator[Wait]:
+    """The waits in one group, those at lower sequence numbers first."""
+    at: dict[int, list[int]] = {}
+    for rank, standing in view.standings.items():
+        if standing.lowest_pending is not None:
+            at.setdefault(standing.lowest_pending, []).append(rank)
+    for seq in sorted(at)[:_STEPS_LOOKED_AT]:
+        op = view.standings[at[seq][0]].op(seq)
+        if op is None:
+            continue
+        if mismatch:
+            yield _mismatched(view, mismatch, op)
+            return
+        yield _waiting(view, seq, op, tuple(at[seq]))
+
+
+def _mismatched(view: GroupView, mismatch: Mismatch, op: Op) -> Wait:
+    odd = frozenset(mismatch.culprits)
+    waiters = tuple(
+        rank
+        for rank, standing in view.standings.items()
+        if standing.lowest_pending is not None and rank not in odd
+    )
+    late, unknown = _not_there(view, mismatch.seq)
+    return Wait(view, mismatch.seq, mismatch.usual or op, waiters, late, (), mismatch.culprits, unknown)
+
+
+def _waiting(view: GroupView, seq: int, op: Op, waiters: tuple[int, ...]) -> Wait:
+    late, unknown = _not_there(view, seq)
+    exact = any(held.exact for rank in waiters if (held := view.standings[rank].held))
+    stuck = tuple(rank for rank in view.standings if exact and _is_stuck(view, rank, seq))
+    return Wait(view, seq, op, waiters, late, stuck, unknown=unknown)
+
+
+def _not_there(view: GroupView, seq: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """(members that did not come, members of which it is not known)."""
+    reached = {rank: standing.reached(seq) for rank, standing in view.standings.items()}
+    late = tuple(rank for rank, came in reached.items() if came is False)
+    unseen = tuple(rank for rank, came in reached.items() if came is None)
+    return late, (*view.without_dump, *unseen)
+
+
+def _is_stuck(view: GroupView, rank: int, seq: int) -> bool:
+    """Pending in an operation that the waiters at `seq` have finished, and that every member came to.
+
+    Where a member is missing, an operation that ends early on some (a reduce, a broadcast) says nothing.
+    """
+    own = view.standings[rank].lowest_pending
+    if own is None or own >= seq:
+        return False
+    return all(standing.reached(own) is not False for standing in view.standings.values())
+
+
+def p2p_waits(view: GroupView) -> Iterator[Wait]:
+    """Sends without a receive posted and receives without a send, pair by pair; any source names nobody."""
+    posted: dict[tuple[int, int, bool], list[Op]] = {}
+    for standing in view.standings.values():
+        for op in standing.held.p2p if standing.held else ():
+            if op.source is not None and op.target is not None:
+                posted.setdefault((op.source, op.target, op.sends), []).append(op)
+    ranks = view.group.ranks
+    for (source, target, sends), ops in sorted(posted.items(), key=lambda item: item[0]):
+        other = len(posted.get((source, target, not sends), ()))
+        near, far = (source, target) if sends else (target, source)
+        if len(ops) <= other or not (0 <= near < len(ranks) and -1 <= far < len(ranks)):
+            continue
+        waiter, partner = ranks[near], ranks[far] if far >= 0 else None
+        yield _p2p_wait(view, ops[other], waiter, partner)
+
+
+def _p2p_wait(view: GroupView, op: Op, waiter: int, partner: int | None) -> Wait:
+    named = () if partner is None else (partner,)
+    standing = None if partner is None else view.standings.get(partner)
+    is_known = standing is not None and not standing.cut
+    late, unknown = (named, ()) if is_known else ((), named)
+    return Wait(view, op.seq, op, (waiter,), late, unknown=unknown, p2p=True)

@@ -1,0 +1,139 @@
+"""Did the members of a group bring different things to the same sequence number?
+
+Judged at the frontier alone, the lowest number at which anybody is pending: what lies behind it has no effect
+yet. Operations, sizes and types are compared by majority; a tie accuses nobody. Differences that are legal –
+what only a root brings, uneven all_to_all and all_gather – are no mismatch.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from math import prod
+
+from train_ledger.hang.dump import Op
+from train_ledger.hang.groups import GroupView
+
+__all__ = ["Mismatch", "find_mismatch"]
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """`ops` holds what each member brought; `odd` and `usual` are examples of both sides.
+
+    `culprits` is empty where no side has the majority.
+    """
+
+    kind: str
+    seq: int
+    culprits: tuple[int, ...]
+    ops: Mapping[int, Op]
+    odd: Op
+    usual: Op | None
+    why: str = ""
+
+
+_INPUTS_EQUAL = frozenset(
+    {
+        "all_reduce",
+        "all_reduce_barrier",
+        "allreduce_coalesced",
+        "reduce",
+        "broadcast",
+        "_broadcast_oop",
+        "_reduce_oop",
+        "gather",
+        "all_gather",
+        "all_gather_into_tensor",
+        "reduce_scatter",
+        "reduce_scatter_tensor",
+    }
+)
+_SIZES_FREE = frozenset(
+    {"all_to_all", "all_to_all_v_single", "alltoall_base", "barrier", "sparse_all_reduce"}
+)
+
+
+def find_mismatch(view: GroupView) -> Mismatch | None:
+    """The first difference at the group's frontier, looked for in operation, size, type."""
+    pending = [standing.lowest_pending for standing in view.standings.values()]
+    frontier = min((seq for seq in pending if seq is not None), default=None)
+    if frontier is None:
+        return None
+    ops = {rank: op for rank, standing in view.standings.items() if (op := standing.op(frontier))}
+    if len(ops) < 2:
+        return None
+    return (
+        _vote("collective_type_mismatch", frontier, ops, lambda op: op.name)
+        or _uneven_gather_or_sizes(view, frontier, ops)
+        or _totals(view, frontier, ops)
+        or _vote("collective_dtype_mismatch", frontier, ops, _dtypes)
+    )
+
+
+def _vote(
+    kind: str, seq: int, ops: Mapping[int, Op], signature: Callable[[Op], Hashable | None]
+) -> Mismatch | None:
+    """A mismatch where the signatures differ; operations without a signature do not vote."""
+    signed = {rank: sign for rank, op in ops.items() if (sign := signature(op)) is not None}
+    counts = Counter(signed.values())
+    if len(counts) < 2:
+        return None
+    most, votes = counts.most_common(1)[0]
+    if votes * 2 <= len(signed):
+        first, *others = sorted(signed)
+        other = next(rank for rank in others if signed[rank] != signed[first])
+        return Mismatch(kind, seq, (), ops, ops[first], ops[other], "no side has the majority")
+    culprits = tuple(sorted(rank for rank, sign in signed.items() if sign != most))
+    usual = next(ops[rank] for rank, sign in signed.items() if sign == most)
+    return Mismatch(kind, seq, culprits, ops, ops[culprits[0]], usual)
+
+
+def _uneven_gather_or_sizes(view: GroupView, seq: int, ops: Mapping[int, Op]) -> Mismatch | None:
+    if all(op.name == "all_gather" for op in ops.values()) and _is_legal_uneven_gather(view, ops):
+        return None
+    return _vote("size_or_syntax_mismatch", seq, ops, _size)
+
+
+def _is_legal_uneven_gather(view: GroupView, ops: Mapping[int, Op]) -> bool:
+    """all_gather into a list may be uneven: each member's input is its own entry of everybody's output."""
+    outputs = {op.output_sizes for op in ops.values()}
+    if len(outputs) != 1:
+        return False
+    listed = next(iter(outputs))
+    place = {rank: index for index, rank in enumerate(view.group.ranks)}
+    return len(listed) == len(place) and all(
+        op.input_sizes[:1] == (listed[place[rank]],) for rank, op in ops.items()
+    )
+
+
+def _size(op: Op) -> Hashable | None:
+    """The numbers of elements that must be equal on all members; shapes may differ."""
+    if op.name == "scatter":
+        return _elements(op.output_sizes)
+    if op.name in _INPUTS_EQUAL:
+        return _elements(op.input_sizes)
+    return None
+
+
+def _elements(sizes: tuple[tuple[int, ...], ...]) -> tuple[int, ...] | None:
+    """None where no tensor was recorded, as for members that are not the root."""
+    return tuple(prod(shape) for shape in sizes) or None
+
+
+def _totals(view: GroupView, seq: int, ops: Mapping[int, Op]) -> Mismatch | None:
+    """all_to_all: what goes in must come out; which pair disagrees is not recorded, so nobody is accused."""
+    if len(ops) < len(view.group.ranks) or any(op.name not in _SIZES_FREE for op in ops.values()):
+        return None
+    given = sum(prod(shape) for op in ops.values() for shape in op.input_sizes)
+    taken = sum(prod(shape) for op in ops.values() for shape in op.output_sizes)
+    if given == taken or not all(op.input_sizes and op.output_sizes for op in ops.values()):
+        return None
+    first, second, *_ = (ops[rank] for rank in sorted(ops))
+    why = f"together the members send {given} elements and expect {taken}; the pair is not recorded"
+    return Mismatch("size_or_syntax_mismatch", seq, (), ops, first, second, why)
+
+
+def _dtypes(op: Op) -> Hashable | None:
+    return (op.output_dtypes if op.name == "scatter" else op.input_dtypes) or None

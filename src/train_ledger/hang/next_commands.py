@@ -1,0 +1,75 @@
+"""What does the person on call run next?"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from train_ledger.answer import Finding, NextCommand
+from train_ledger.hang.causes import IN_CODE
+from train_ledger.hang.findings import Evidence
+
+__all__ = ["next_commands"]
+
+_HARDWARE = "sudo dmesg -T | grep -iE 'xid|nvlink|mlx5|pcie' | tail -40; nvidia-smi -q -d ECC,PERFORMANCE"
+_SHOWN = 2
+
+
+def next_commands(
+    findings: Sequence[Finding], evidence: Evidence, unread: Sequence[str]
+) -> Iterator[NextCommand]:
+    """Commands that can be pasted as they are, the most telling first."""
+    kinds = {finding.kind for finding in findings}
+    culprits = [rank for finding in findings for rank in finding.culprits]
+    for rank in [rank for rank in culprits if rank not in evidence.stacks][:_SHOWN]:
+        yield NextCommand(f"where rank {rank} stands, read from outside", _stack_of(rank, evidence))
+    if kinds & IN_CODE:
+        yield NextCommand(
+            "reproduces it on 8 ranks, with an exception that names the call (put in your own script)",
+            "TORCH_DISTRIBUTED_DEBUG=DETAIL torchrun --standalone --nproc-per-node 8 train.py",
+        )
+    if kinds & {"completion_laggard", "no_mismatch"}:
+        hosts = sorted({host for rank in culprits if (host := _host(rank, evidence))})
+        shown: list[str | None] = [*hosts[:_SHOWN]]
+        for host in shown or [None]:
+            why = "XIDs, links and ECC errors" + (f" of {host}" if host else " of the hosts of this group")
+            yield NextCommand(why, _on(host, _HARDWARE))
+    if not findings:
+        run = _run_of(evidence, unread)
+        yield NextCommand(
+            "no rank is named by the dumps: who stands where in its code",
+            f"train-ledger stacks {shlex.quote(run)}" if run else _all_stacks(),
+        )
+
+
+def _stack_of(rank: int, evidence: Evidence) -> str:
+    """Finds the process by its RANK, as torchrun sets it, on the rank's own host."""
+    found = f"$(grep -lsz '^RANK={rank}$' /proc/[0-9]*/environ | cut -d/ -f3)"
+    return _on(_host(rank, evidence), f"for p in {found}; do py-spy dump --pid $p; done")
+
+
+def _all_stacks() -> str:
+    return (
+        "for p in $(grep -lsz '^RANK=' /proc/[0-9]*/environ | cut -d/ -f3); do "
+        "tr '\\0' '\\n' < /proc/$p/environ | grep '^RANK='; py-spy dump --pid $p; done"
+    )
+
+
+def _on(host: str | None, command: str) -> str:
+    return f"ssh {shlex.quote(host)} {shlex.quote(command)}" if host else command
+
+
+def _host(rank: int, evidence: Evidence) -> str | None:
+    known = evidence.known.get(rank)
+    dump = evidence.dumps.get(rank)
+    return (known.host if known else None) or (dump.host if dump else None)
+
+
+def _run_of(evidence: Evidence, others: Sequence[str]) -> str | None:
+    """The run directory that the dumps lie in, where they lie in one."""
+    for file in [*(dump.file for dump in evidence.dumps.values()), *others]:
+        for folder in Path(file).parents:
+            if folder.name == "comm_traces":
+                return str(folder.parent)
+    return None

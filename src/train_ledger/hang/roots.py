@@ -1,0 +1,212 @@
+"""Which ranks are the cause, and of what kind?
+
+All waits of all groups become one graph. Its roots – ranks that wait for nobody, or a circle – are the
+causes; whoever can reach them is a victim. Only where no root explains a waiting rank are weaker readings
+taken: a member without a dump, or that all came and none finishes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from train_ledger.answer import HANG_KINDS
+from train_ledger.hang.dump import Op
+from train_ledger.hang.groups import GroupView
+from train_ledger.hang.laggards import Wait, collective_waits, p2p_waits
+from train_ledger.hang.mismatch import Mismatch, find_mismatch
+from train_ledger.hang.wait_graph import WaitGraph
+
+__all__ = ["Root", "Roots", "find_roots"]
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """One cause: its kind, whom it accuses (nobody where `culprits` is empty), and where it shows.
+
+    `seen` is False where the culprits have no dump, so that nothing is known of them but that others wait.
+    """
+
+    kind: str
+    culprits: tuple[int, ...]
+    view: GroupView
+    seq: int
+    op: Op
+    waiting: tuple[int, ...]
+    mismatch: Mismatch | None = None
+    p2p: bool = False
+    seen: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Roots:
+    """All causes in the order of their kinds; `undecided` are waits that the dumps cannot explain."""
+
+    roots: tuple[Root, ...]
+    victims_of: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    undecided: tuple[Wait, ...] = ()
+
+
+def find_roots(
+    views: Sequence[GroupView], *, fallen: Collection[int] = (), damaged: Collection[int] = ()
+) -> Roots:
+    """The causes over all groups.
+
+    `fallen` are ranks known to be dead: without a dump they did not come. `damaged` are ranks whose dump is
+    there but could not be read: of them nothing is concluded.
+    """
+    case = _Case(views, frozenset(fallen))
+    roots = [*case.mismatches(), *case.at_the_bottom()]
+    undecided: list[Wait] = []
+    unexplained = case.pending - case.explained_by(roots)
+    if unexplained:
+        weaker, undecided = case.weaker(unexplained, frozenset(damaged))
+        roots += [root for root in weaker if root.culprits or not any(it.culprits for it in roots)]
+    roots.sort(key=lambda root: (HANG_KINDS.index(root.kind), root.op.created_ns, root.culprits, root.seq))
+    return Roots(tuple(roots), case.victims(roots), tuple(undecided))
+
+
+class _Case:
+    """The waits of one set of dumps, and the graph over them."""
+
+    def __init__(self, views: Sequence[GroupView], fallen: frozenset[int]) -> None:
+        self.views = views
+        self.found = [(view, find_mismatch(view)) for view in views]
+        waits = [wait for view, found in self.found for wait in collective_waits(view, found)]
+        waits += [wait for view in views for wait in p2p_waits(view)]
+        self.waits = [_with_fallen(wait, fallen) for wait in waits]
+        self.pending = {rank for view in views for rank in view.waiting}
+        self.odd = {rank for wait in self.waits for rank in wait.odd}
+        self.stuck = {rank for wait in self.waits for rank in wait.stuck}
+        self.graph = WaitGraph()
+        at_fault = self.odd | self.stuck  # what they queued behind their own fault is no reason
+        for wait in self.waits:
+            self.graph.add([rank for rank in wait.waiters if rank not in at_fault], wait.targets)
+
+    def mismatches(self) -> list[Root]:
+        roots = []
+        for view, found in self.found:
+            if found:
+                waiting = tuple(rank for rank in view.waiting if rank not in found.culprits)
+                roots.append(
+                    Root(found.kind, found.culprits, view, found.seq, found.odd, waiting, mismatch=found)
+                )
+        return roots
+
+    def at_the_bottom(self) -> list[Root]:
+        """The roots of the graph; those that came and whom all others joined too are no root."""
+        roots: dict[tuple[str, int, int], Root] = {}
+        for ranks in self.graph.roots():
+            if len(ranks) > 1:
+                root = self._cycle(ranks)
+            elif ranks[0] in self.odd or (ranks[0] in self.pending and ranks[0] not in self.stuck):
+                continue
+            else:
+                root = self._single(ranks[0])
+            key = (root.kind, id(root.view), root.seq)
+            earlier = roots.get(key)
+            culprits = tuple(sorted({*root.culprits, *(earlier.culprits if earlier else ())}))
+            roots[key] = replace(root, culprits=culprits)
+        return [_without_culprits_waiting(root) for root in roots.values()]
+
+    def _single(self, rank: int) -> Root:
+        if rank in self.stuck:
+            wait = _first(wait for wait in self.waits if rank in wait.stuck)
+            standing = wait.view.standings[rank]
+            seq = standing.lowest_pending or 0
+            op = standing.op(seq) or wait.op
+            return Root("completion_laggard", (rank,), wait.view, seq, op, wait.waiters)
+        late = [wait for wait in self.waits if rank in wait.late]
+        wait = _first([wait for wait in late if not wait.p2p] or late)
+        kind = "p2p_unpaired" if wait.p2p else "missing_ranks"
+        return Root(kind, (rank,), wait.view, wait.seq, wait.op, wait.waiters, p2p=wait.p2p)
+
+    def _cycle(self, ranks: tuple[int, ...]) -> Root:
+        """Ranks that wait for each other: those that took the groups in another order than most, else all."""
+        inside = [
+            wait for wait in self.waits if set(wait.waiters) & set(ranks) and set(wait.targets) & set(ranks)
+        ]
+        place = {rank: _first(wait for wait in inside if rank in wait.waiters) for rank in ranks}
+        votes = Counter(id(wait.view) for wait in place.values())
+        most, count = votes.most_common(1)[0]
+        odd = tuple(rank for rank, wait in place.items() if id(wait.view) != most)
+        culprits = odd if odd and count * 2 > len(ranks) else ranks
+        wait = place[culprits[0]]
+        return Root("cycle", culprits, wait.view, wait.seq, wait.op, ranks, p2p=wait.p2p)
+
+    def explained_by(self, roots: Iterable[Root]) -> set[int]:
+        explained: set[int] = set()
+        for root in roots:
+            explained.update(root.culprits, root.waiting, self.graph.victims_of(root.culprits))
+            if not root.culprits:
+                explained.update(self.graph.victims_of(root.waiting))
+        return explained
+
+    def weaker(self, ranks: set[int], damaged: frozenset[int]) -> tuple[list[Root], list[Wait]]:
+        """What can still be said of ranks that wait for nobody who is known to be missing."""
+        roots: list[Root] = []
+        undecided: list[Wait] = []
+        mine = [wait for wait in self.waits if ranks & set(wait.waiters) and not wait.targets]
+        for wait in sorted(mine, key=lambda wait: wait.op.created_ns):
+            absent = tuple(rank for rank in wait.unknown if rank not in damaged and _has_no_dump(wait, rank))
+            if absent and len(absent) * 2 <= len(wait.view.group.ranks):
+                roots.append(_root_of("missing_ranks", absent, wait, seen=False))
+            elif wait.unknown:
+                undecided.append(wait)
+            elif wait.p2p:
+                roots.append(_root_of("p2p_unpaired", (), wait))
+            else:
+                roots.append(_root_of("no_mismatch", (), wait))
+        return _strongest(roots), undecided
+
+    def victims(self, roots: Iterable[Root]) -> dict[int, tuple[int, ...]]:
+        """For each culprit who waits for it; a rank whose group waits for a victim is one too."""
+        for view in self.views:
+            self.graph.add(view.waiting, view.waiting)
+        culprits = {rank for root in roots for rank in root.culprits}
+        found = {}
+        for rank in sorted(culprits):
+            found[rank] = tuple(it for it in self.graph.victims_of([rank]) if it not in culprits)
+        return found
+
+
+def _with_fallen(wait: Wait, fallen: frozenset[int]) -> Wait:
+    dead = tuple(rank for rank in wait.unknown if rank in fallen)
+    if not dead:
+        return wait
+    return replace(
+        wait, late=(*wait.late, *dead), unknown=tuple(rank for rank in wait.unknown if rank not in dead)
+    )
+
+
+def _first(waits: Iterable[Wait]) -> Wait:
+    """The wait that began first."""
+    return min(waits, key=lambda wait: (wait.op.created_ns, wait.view.group.name, wait.seq))
+
+
+def _has_no_dump(wait: Wait, rank: int) -> bool:
+    return (wait.p2p and rank not in wait.view.standings) or rank in wait.view.without_dump
+
+
+def _root_of(kind: str, culprits: tuple[int, ...], wait: Wait, *, seen: bool = True) -> Root:
+    return Root(kind, culprits, wait.view, wait.seq, wait.op, wait.waiters, p2p=wait.p2p, seen=seen)
+
+
+def _without_culprits_waiting(root: Root) -> Root:
+    return replace(root, waiting=tuple(rank for rank in root.waiting if rank not in root.culprits))
+
+
+def _strongest(roots: Sequence[Root]) -> list[Root]:
+    """Of readings that rest on the same absence the earliest; one line for all groups that stand."""
+    accused: set[int] = set()
+    kept: list[Root] = []
+    kinds: set[str] = set()
+    for root in roots:
+        if root.culprits and not set(root.culprits) <= accused:
+            accused.update(root.culprits)
+            kept.append(root)
+        elif not root.culprits and root.kind not in kinds:
+            kinds.add(root.kind)
+            kept.append(root)
+    return kept

@@ -1,0 +1,178 @@
+"""What stack does a file hold?
+
+Three formats, told apart by their content: py-spy's JSON, py-spy's text, and faulthandler's text (which
+torch.distributed.debug prints too). Frames come innermost first in all of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from train_ledger.answer import Unreadable
+from train_ledger.hang.dump_files import host_of, rank_of
+from train_ledger.hang.frames import Frame
+
+__all__ = ["RankStack", "Thread", "read"]
+
+_FILE_BYTES = 32 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """One thread of a process; `frames` innermost first, `active` None where the format does not say."""
+
+    name: str
+    is_main: bool
+    frames: tuple[Frame, ...]
+    active: bool | None = None
+    holds_gil: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RankStack:
+    """All threads of one rank's process at one moment."""
+
+    rank: int
+    pid: int | None
+    host: str | None
+    threads: tuple[Thread, ...]
+
+
+class _NotAStackError(Exception):
+    """Why a file is none; for the list of what was not read."""
+
+
+def read(paths: Iterable[Path]) -> tuple[dict[int, RankStack], list[Unreadable]]:
+    """The stacks in files and folders by rank, and what could not be read.
+
+    Of several files of one rank the newest counts.
+    """
+    stacks: dict[int, RankStack] = {}
+    unreadable = []
+    for path in sorted(_files(paths), key=_age):
+        try:
+            stack = _read(path)
+        except (_NotAStackError, OSError) as error:
+            unreadable.append(Unreadable(str(path), str(error)))
+        else:
+            stacks[stack.rank] = stack
+    return dict(sorted(stacks.items())), unreadable
+
+
+def _files(paths: Iterable[Path]) -> Iterator[Path]:
+    for path in paths:
+        yield from (it for it in path.iterdir() if not it.is_dir()) if path.is_dir() else (path,)
+
+
+def _age(path: Path) -> tuple[float, str]:
+    try:
+        return path.stat().st_mtime, str(path)
+    except OSError:
+        return 0.0, str(path)
+
+
+def _read(path: Path) -> RankStack:
+    if not path.is_file():
+        raise _NotAStackError("no regular file" if path.exists() else "there is no such file")
+    if path.stat().st_size > _FILE_BYTES:
+        raise _NotAStackError(f"refused: more than {_FILE_BYTES >> 20} MiB, too long for a stack")
+    rank = rank_of(path.name)
+    if rank is None:
+        raise _NotAStackError("no rank in its name: name it rank_N.json or rank_N.txt")
+    data = path.read_bytes()
+    pid, threads = _parse(data)
+    if not threads:
+        raise _NotAStackError("no stack in it" if data.strip() else "empty file")
+    return RankStack(rank, pid, host_of(path.name), threads)
+
+
+def _parse(data: bytes) -> tuple[int | None, tuple[Thread, ...]]:
+    if data.lstrip()[:1] == b"[":
+        return _of_py_spy_json(data)
+    text = data.decode("utf-8", "replace")
+    if "most recent call first" in text:
+        return None, tuple(_of_faulthandler(text.splitlines()))
+    pid = _PROCESS.search(text)
+    return int(pid[1]) if pid else None, tuple(_of_py_spy_text(text.splitlines()))
+
+
+class _JsonFrame(msgspec.Struct):
+    name: str
+    filename: str
+    line: int = 0
+
+
+class _JsonThread(msgspec.Struct):
+    pid: int
+    frames: list[_JsonFrame]
+    thread_id: int = 0
+    thread_name: str | None = None
+    os_thread_id: int | None = None
+    active: bool = True
+    owns_gil: bool = False
+
+
+def _of_py_spy_json(data: bytes) -> tuple[int | None, tuple[Thread, ...]]:
+    try:
+        listed = msgspec.json.decode(data, type=list[_JsonThread])
+    except msgspec.DecodeError as error:
+        raise _NotAStackError(f"no stack as py-spy writes it: {error}") from error
+    threads = tuple(
+        Thread(
+            name=thread.thread_name or f"thread {thread.thread_id:#x}",
+            is_main=thread.thread_name == "MainThread" or thread.os_thread_id == thread.pid,
+            frames=tuple(Frame(it.filename, it.line, it.name) for it in thread.frames),
+            active=thread.active,
+            holds_gil=thread.owns_gil,
+        )
+        for thread in listed
+    )
+    return listed[0].pid if listed else None, threads
+
+
+_PROCESS = re.compile(r"^Process (\d+):", re.MULTILINE)
+_PY_SPY_THREAD = re.compile(r"Thread (?P<id>\S+)(?: \((?P<how>[^)]*)\))?(?:: \"(?P<name>.*)\")?\s*\Z")
+_PY_SPY_FRAME = re.compile(r"\s{4}(?P<function>.+) \((?P<file>.+?)(?::(?P<line>\d+))?\)\s*\Z")
+
+
+def _of_py_spy_text(lines: Sequence[str]) -> Iterator[Thread]:
+    head: re.Match[str] | None = None
+    frames: list[Frame] = []
+    for line in [*lines, "Thread end"]:
+        if found := _PY_SPY_THREAD.match(line):
+            if head:
+                yield _py_spy_thread(head, frames)
+            head, frames = found, []
+        elif found := _PY_SPY_FRAME.match(line):
+            frames.append(Frame(found["file"], int(found["line"] or 0), found["function"]))
+
+
+def _py_spy_thread(head: re.Match[str], frames: Sequence[Frame]) -> Thread:
+    how = head["how"] or ""
+    name = head["name"] or f"thread {head['id']}"
+    return Thread(name, name == "MainThread", tuple(frames), "active" in how, "gil" in how)
+
+
+_FAULT_THREAD = re.compile(
+    r"(?P<current>Current thread|Thread) (?P<id>0x[0-9a-f]+)(?: \[(?P<name>.*)\])? \(most recent call first\)"
+)
+_FAULT_FRAME = re.compile(r'\s*File "(?P<file>.*)", line (?P<line>\d+|\?\?\?) in (?P<function>.*)')
+
+
+def _of_faulthandler(lines: Sequence[str]) -> Iterator[Thread]:
+    """faulthandler lists the newest thread first, so the main thread comes last."""
+    heads: list[tuple[str, list[Frame]]] = []
+    for line in lines:
+        if found := _FAULT_THREAD.search(line):
+            heads.append((found["name"] or f"thread {found['id']}", []))
+        elif heads and (found := _FAULT_FRAME.match(line)):
+            number = int(found["line"]) if found["line"].isdigit() else 0
+            heads[-1][1].append(Frame(found["file"], number, found["function"].strip()))
+    for index, (name, frames) in enumerate(heads):
+        is_main = index == len(heads) - 1
+        yield Thread("MainThread" if is_main else name, is_main, tuple(frames))
