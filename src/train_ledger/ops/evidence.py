@@ -18,7 +18,7 @@ from train_ledger.hang import RankKnowledge, stacks
 from train_ledger.ledger import RunState
 from train_ledger.run_dir import RunDir
 
-__all__ = ["HangEvidence", "gather"]
+__all__ = ["HangEvidence", "gather", "knowledge_of"]
 
 _CLOCK_SLACK_S = 30.0
 """File times are the file server's, the step clock is rank 0's."""
@@ -47,7 +47,7 @@ def gather(run_dir: RunDir, config: Config, state: RunState, *, until_t: float |
     answer = hang.analyse(
         dumps,
         stacks=found,
-        known=_known(state),
+        known=knowledge_of(state),
         world_size=state.world_size,
         limits=config.limits,
         since_t=since_t,
@@ -87,7 +87,8 @@ def _files(folder: Path, since_t: float | None, until_t: float | None) -> list[P
     ]
 
 
-def _known(state: RunState) -> dict[int, RankKnowledge]:
+def knowledge_of(state: RunState) -> dict[int, RankKnowledge]:
+    """What the state knows of each rank, in the words of the hang room."""
     return {
         rank: RankKnowledge(
             rank=rank,

@@ -35,10 +35,11 @@ def _of_hang(answer: HangAnswer) -> Report:
 def _of_diagnosis(answer: Diagnosis, currency: str) -> Report:
     tones: dict[str, Tone] = {"none": "fine", "unknown": "unsure"}
     details = answer.details
+    findings = _findings(details, confidence=None) if details else []
+    circumstances = pairs("", _circumstances(answer, currency))
     sections = [
         *pairs("", [("cause", _cause(answer.cause))]),
-        *(_findings(details, confidence=None) if details else []),
-        *pairs("", _circumstances(answer, currency)),
+        *([*findings, *circumstances] if len(findings) < 2 else [*circumstances, *findings]),
         *points("evidence", [*answer.evidence, *(_evidence(details) if details else ())]),
         *ruled_out([*answer.ruled_out, *(details.ruled_out if details else ())]),
         *points("not observed", [*answer.not_observed, *(details.not_observed if details else ())]),
@@ -78,7 +79,7 @@ def _finding(
     finding: Finding, answer: HangAnswer, confidence: str | None
 ) -> Iterable[tuple[str, str | None]]:
     return (
-        ("what", f"{words.what_happened(finding)} ({finding.kind})"),
+        ("what", f"{words.what_happened(finding)} ({finding.kind})" if finding.culprits else finding.kind),
         ("group", words.group(finding.group)),
         ("operation", words.place(finding)),
         ("stands in", finding.frame),

@@ -11,7 +11,7 @@ def rank_ranges(ranks: Iterable[int]) -> str:
     """Ranks in ascending order, runs drawn together.
 
     >>> rank_ranges([7, 0, 1, 2, 4, 5, 6])
-    '0-2, 4-7'
+    '0-2,4-7'
     """
     runs: list[tuple[int, int]] = []
     for rank in sorted(set(ranks)):
@@ -19,16 +19,16 @@ def rank_ranges(ranks: Iterable[int]) -> str:
             runs[-1] = (runs[-1][0], rank)
         else:
             runs.append((rank, rank))
-    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
 
 
-def ranks_in_words(ranks: Iterable[int]) -> str:
-    """The same as a phrase.
+def ranks_in_words(ranks: Iterable[int], member: str = "rank") -> str:
+    """The same as a phrase; `member` is what one of them is called.
 
     >>> ranks_in_words([3]), ranks_in_words([3, 7]), ranks_in_words([])
-    ('rank 3', 'ranks 3, 7', 'no rank')
+    ('rank 3', 'ranks 3,7', 'no rank')
     """
     some = set(ranks)
     if not some:
-        return "no rank"
-    return f"rank {min(some)}" if len(some) == 1 else f"ranks {rank_ranges(some)}"
+        return f"no {member}"
+    return f"{member} {min(some)}" if len(some) == 1 else f"{member}s {rank_ranges(some)}"

@@ -27,36 +27,41 @@ class StackGroup:
 
 
 def report_of_stacks(
-    groups: Iterable[StackGroup], *, unread: Sequence[Unreadable] = (), next: Sequence[NextCommand] = ()
+    groups: Iterable[StackGroup],
+    *,
+    member: str = "rank",
+    unread: Sequence[Unreadable] = (),
+    next: Sequence[NextCommand] = (),
 ) -> Report:
-    """The groups, the odd ones first, and what could not be taken."""
+    """The groups, the odd ones first, and what could not be taken; `member` is what their numbers are."""
     ordered = sorted(groups, key=lambda group: (len(group.ranks), group.ranks))
-    verdict, tone = _verdict(ordered)
+    verdict, tone = _verdict(ordered, member)
     sections = [
-        *(_section(group) for group in ordered),
+        *(_section(group, member) for group in ordered),
         *points("not read", (f"{entry.file}: {entry.why}" for entry in unread)),
         *commands(next),
     ]
     return Report(harmless(verdict), tone, tuple(sections))
 
 
-def _verdict(ordered: Sequence[StackGroup]) -> tuple[str, Tone]:
+def _verdict(ordered: Sequence[StackGroup], member: str) -> tuple[str, Tone]:
     if not ordered:
         return "cannot tell, because no stack could be read", "unsure"
     total = len({rank for group in ordered for rank in group.ranks})
     if len(ordered) == 1:
-        return f"all stacks are equal: {ranks_in_words(ordered[0].ranks)}", "fine"
+        return f"all stacks are equal: {ranks_in_words(ordered[0].ranks, member)}", "fine"
     odd, most = ordered[0], ordered[-1]
     if len(odd.ranks) == len(most.ranks):
-        return f"{len(ordered)} different stacks of {total} ranks, none of them the odd one", "unsure"
+        return f"{len(ordered)} different stacks of {total} {member}s, none of them the odd one", "unsure"
     stands = "stands" if len(odd.ranks) == 1 else "stand"
     return (
-        f"{ranks_in_words(odd.ranks)} {stands} apart: {len(ordered)} different stacks of {total} ranks",
+        f"{ranks_in_words(odd.ranks, member)} {stands} apart: "
+        f"{len(ordered)} different stacks of {total} {member}s",
         "unsure",
     )
 
 
-def _section(group: StackGroup) -> Section:
+def _section(group: StackGroup, member: str) -> Section:
     thread = f", thread {group.thread}" if group.thread else ""
     lines = tuple(harmless(frame) for frame in group.frames) or ("(no Python frame)",)
-    return Section(harmless(f"{ranks_in_words(group.ranks)}{thread}"), (Frames(lines),))
+    return Section(harmless(f"{ranks_in_words(group.ranks, member)}{thread}"), (Frames(lines),))

@@ -62,7 +62,8 @@ def _of_diagnosis(answer: Diagnosis) -> str:
 
 
 def _culprits(ranks: Sequence[int]) -> str:
-    return f"culprit{'s' if len(ranks) > 1 else ''}: {ranks_in_words(ranks)}"
+    named = ranks_in_words(ranks).replace(",", ", ")
+    return f"culprit{'s' if len(ranks) > 1 else ''}: {named}"
 
 
 def _why_not(answer: HangAnswer) -> str:
