@@ -90,7 +90,7 @@ def demo(
         run_dir.config_file.write_text(settings, encoding="utf-8")
         if not as_json:
             out(
-                f"run directory {run_dir.path}: at step {hang_at} rank {culprit} of {ranks} {MODES[mode].what}"
+                f"run {run_dir.path}: at step {hang_at} rank {culprit} of {ranks} {MODES[mode].what}"
             )
         started_t = time.time()
         with _watch(run_dir, port, as_json) as watch, _job(run_dir, mode, culprit, hang_at, ranks):

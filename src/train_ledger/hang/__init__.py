@@ -22,7 +22,7 @@ from train_ledger.hang.knowledge import RankKnowledge, first_fallen
 from train_ledger.hang.roots import find_roots
 from train_ledger.hang.stacks import RankStack, StackGroup
 
-__all__ = ["RankKnowledge", "RankStack", "StackGroup", "analyse", "stacks"]
+__all__ = ["RankKnowledge", "RankStack", "StackGroup", "analyse", "first_fallen", "stacks"]
 
 
 def analyse(

@@ -15,7 +15,7 @@ from typing import Any
 from train_ledger.answer import Diagnosis, Impact
 from train_ledger.config import Config
 from train_ledger.dash import RULES
-from train_ledger.ledger import Fold, RunState, impact
+from train_ledger.ledger import Fold, RunState, gpu_price_per_hour, impact
 from train_ledger.ops.commands import next_commands
 from train_ledger.ops.evidence import gather
 from train_ledger.ops.hang_cause import of_hang
@@ -119,7 +119,7 @@ def _gpus(state: RunState, ranks: Iterable[int]) -> tuple[str, ...]:
 def _impact(state: RunState, config: Config, run: Mapping[str, Any], diagnosis: Diagnosis) -> Impact | None:
     if diagnosis.cause == "none":
         return None
-    price = run.get("gpu_price_per_hour", config.cost.gpu_price_per_hour)
+    price = gpu_price_per_hour(run, config.cost.gpu_price_per_hour)
     return impact(state.stalled_for_s, state.world_size or len(state.ranks), price)
 
 

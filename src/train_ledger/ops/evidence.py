@@ -14,7 +14,7 @@ from pathlib import Path
 from train_ledger import hang
 from train_ledger.answer import HangAnswer
 from train_ledger.config import Config
-from train_ledger.hang import RankKnowledge, stacks
+from train_ledger.hang import RankKnowledge, first_fallen, stacks
 from train_ledger.ledger import RunState
 from train_ledger.run_dir import RunDir
 
@@ -28,11 +28,13 @@ _CLOCK_SLACK_S = 30.0
 class HangEvidence:
     """The answer of the dumps, and where each rank stands by its stack.
 
-    `standing` maps a rank to "collective", "host", "set_up" or "unknown". `odd_ranks` are those whose stack
+    `fallen` are the ranks that raised or died by themselves, before others fell with them. `standing` maps a
+    rank to "collective", "host", "set_up" or "unknown". `odd_ranks` are those whose stack
     stands in host code while most others wait in a collective; empty where no such majority is clear.
     """
 
     answer: HangAnswer
+    fallen: tuple[int, ...] = ()
     standing: Mapping[int, str] = field(default_factory=dict)
     odd_ranks: tuple[int, ...] = ()
     lines: tuple[str, ...] = ()
@@ -44,10 +46,11 @@ def gather(run_dir: RunDir, config: Config, state: RunState, *, until_t: float |
     since_t = _since(state)
     dumps = _files(run_dir.comm_traces(state.attempt), None, until_t)
     found, unread = stacks.read(_files(run_dir.stacks(state.attempt), since_t, until_t))
+    known = knowledge_of(state)
     answer = hang.analyse(
         dumps,
         stacks=found,
-        known=knowledge_of(state),
+        known=known,
         world_size=state.world_size,
         limits=config.limits,
         since_t=since_t,
@@ -59,6 +62,7 @@ def gather(run_dir: RunDir, config: Config, state: RunState, *, until_t: float |
     odd = _odd(standing)
     return HangEvidence(
         answer=answer,
+        fallen=first_fallen(known, range(state.world_size or len(state.ranks))),
         standing=standing,
         odd_ranks=odd,
         lines=tuple(_lines(stands, answer.culprits or odd)),

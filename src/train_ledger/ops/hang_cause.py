@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from train_ledger.answer import Confidence, Diagnosis, Finding, HangAnswer, RuledOut
-from train_ledger.ledger import RankState, RunState
+from train_ledger.ledger import RunState
 from train_ledger.ops.evidence import HangEvidence
 from train_ledger.ops.words import step_clock
 
@@ -22,7 +22,7 @@ _MISMATCHES = {"collective_type_mismatch", "size_or_syntax_mismatch", "collectiv
 def of_hang(state: RunState, evidence: HangEvidence) -> Diagnosis:
     """The cause of a hang, from a folded state and what the dumps and stacks say."""
     answer = evidence.answer
-    dead = _dead_before_the_hang(state, answer)
+    dead = _dead_first(evidence)
     if answer.findings and answer.kind in _MISMATCHES:
         cause, ranks = "hang.mismatch", answer.culprits
     elif dead:
@@ -46,22 +46,12 @@ def of_hang(state: RunState, evidence: HangEvidence) -> Diagnosis:
     )
 
 
-def _dead_before_the_hang(state: RunState, answer: HangAnswer) -> tuple[int, ...]:
-    """Ranks that raised or died and that the others wait for; where all died, a death alone says nothing.
-
-    Survivors that raise because a peer's connection closed, and ranks that the launcher's SIGTERM ended, are
-    victims: only a rank that the dumps name, or the only one that fell, is the first.
-    """
-    fallen = {rank: it for rank, it in state.ranks.items() if it.gone_t is not None or it.exception}
-    if answer.culprits:
-        return answer.culprits if set(answer.culprits) <= set(fallen) else ()
-    own = [rank for rank, it in fallen.items() if it.signal is None and not _is_consequence(it)]
-    return (own[0],) if len(own) == 1 and len(fallen) < len(state.ranks) else ()
-
-
-def _is_consequence(rank: RankState) -> bool:
-    text = (rank.exception or "").lower()
-    return any(word in text for word in ("connection closed", "connection reset", "remote process exited"))
+def _dead_first(evidence: HangEvidence) -> tuple[int, ...]:
+    """Ranks that raised or died by themselves and, where the dumps name somebody, are those named."""
+    culprits = evidence.answer.culprits
+    if not culprits:
+        return evidence.fallen
+    return culprits if set(culprits) <= set(evidence.fallen) else ()
 
 
 def _cause_of(finding: Finding, evidence: HangEvidence, state: RunState) -> str:

@@ -6,7 +6,8 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from train_ledger.ledger import Journal, journal
+from train_ledger.fields import written_number
+from train_ledger.ledger import Journal, JournalError, journal
 from train_ledger.run_dir import RunDir
 from train_ledger.watch.console import Console
 
@@ -19,7 +20,7 @@ class Book:
     """The journal, its last entries for the page, and the terminal: what goes into one goes into all.
 
     `before` holds what earlier keepers wrote, oldest first; `unread` the lines of it that could not be read.
-    Raises OSError where the ledger folder cannot be made.
+    Raises JournalError where the ledger folder cannot be made or the journal not read.
     """
 
     def __init__(self, run_dir: RunDir, console: Console, now: Callable[[], float]) -> None:
@@ -31,12 +32,23 @@ class Book:
 
     def record(self, kind: str, **details: Any) -> Mapping[str, Any]:
         """Journal one entry, on the disk when this returns, and say it."""
-        entry = {"t": round(self._now(), 3), "kind": kind, **details}
+        entry = {"t": round(self._now(), 3), "kind": kind, **_finite(details)}
         try:
             self._journal.append(entry)
-        except OSError as error:
+        except JournalError as error:
             # The page must go out even where the disk is full; what is lost is said on the terminal.
-            self.console.remark(f"the journal cannot be written ({error}); not journalled: {kind}")
+            self.console.remark(f"{error}; not journalled: {kind}")
         self.tail.append(entry)
         self.console.tell(entry)
         return entry
+
+
+def _finite(value: Any) -> Any:
+    """The value with non-finite numbers as words: JSON has none, and an alert about a NaN must be kept."""
+    if isinstance(value, float):
+        return written_number(value)
+    if isinstance(value, Mapping):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return value

@@ -33,7 +33,7 @@ class Keeper:
     """The one process that keeps a run's journal; hold `ledger.KeeperLock` while it lives.
 
     `turn()` is one look, the caller decides how often. Raises RunDirError where run.json cannot be read and
-    OSError where the ledger folder cannot be made.
+    JournalError where the journal cannot.
     """
 
     def __init__(
