@@ -164,8 +164,10 @@ class RankFold:
         self.excused_t = None
         if self.open:
             self.open = {}  # what is open while a step completes is not what the next one waits for
-        if self.ended or self.gone_t is not None or self.exception or self.signal:
-            self.ended, self.gone_t, self.exception, self.signal = False, None, None, None
+        if self.ended or self.exception or self.signal:
+            self.ended, self.exception, self.signal = False, None, None
+        if self.gone_t is not None and t > self.gone_t:
+            self.gone_t = None
 
     def add_event(self, fact: Event) -> None:
         """Fold an event; those of the process table say when they were seen, not that the rank was heard."""
@@ -206,7 +208,7 @@ class RankFold:
         if fact.name == "process_seen":
             self.gone_t = None
         elif self.gone_t is None:
-            self.gone_t = fact.t + self.clock.shift_s
+            self.gone_t = fact.t  # on rank 0's clock already: it is the time of the one who looked
 
     def _start(self, details: Mapping[str, Any]) -> None:
         self.clock.steady_timer = True
@@ -254,7 +256,7 @@ class RankFold:
             phase=phase,
             phase_since_t=_less(self.open.get(phase or ""), lead_s),
             ended=self.ended,
-            gone_t=_less(self.gone_t, lead_s),
+            gone_t=self.gone_t,
             exception=self.exception,
             signal=self.signal,
             values=self.values,
