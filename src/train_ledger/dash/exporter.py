@@ -1,0 +1,185 @@
+"""What does Prometheus read of a run on this node?
+
+`train-ledger export RUN` follows the signal files of this host's ranks, folds them and serves the state as
+metrics. A look makes the whole text once; a scrape hands it out. Two figures alone are made at the scrape:
+the clock of this node, by which Prometheus corrects every other time, and the age of the last look – so a
+look that hangs on a dead file system shows, and does not stop the clock.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+from wsgiref.simple_server import WSGIRequestHandler
+
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, ThreadingWSGIServer
+
+from train_ledger.config import Config
+from train_ledger.dash.exposition import Exposition, family, labels
+from train_ledger.dash.server import listening, shown_address
+from train_ledger.ledger import Fold, RunState
+from train_ledger.run_dir import RunDir
+from train_ledger.sources import Liveness, RunFiles
+
+__all__ = ["DEFAULT_PORT", "Exporter"]
+
+DEFAULT_PORT = 9466
+"""9400 is dcgm-exporter's own, on the same node."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Snapshot:
+    text: str
+    monotonic_s: float
+
+
+class Exporter:
+    """Follows one run for as long as it is polled; `hosts` limits it to the ranks of these hosts.
+
+    Raises RunDirError where run.json cannot be read.
+    """
+
+    def __init__(
+        self,
+        run_dir: RunDir,
+        config: Config,
+        hosts: Collection[str] | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        run = run_dir.read_run()
+        self._run_name = str(run.get("run") or run_dir.path.resolve().name)
+        self._clock = clock
+        self._files = RunFiles(run_dir, hosts)
+        self._liveness = Liveness()
+        self._fold = Fold(self._run_name, config, run)
+        self._exposition = Exposition(config)
+        self._snapshot: _Snapshot | None = None
+        self.state: RunState = self._fold.state(clock())
+
+    def poll(self) -> bool:
+        """One look; whether the files have been read up to their ends, so that there is something to serve.
+
+        Until then nothing is served: half a history has old times and healed faults in it.
+        """
+        for fact in self._files.poll():
+            self._fold.add(fact)
+        if not self._files.caught_up:
+            return False
+        now = self._clock()
+        if dead := self._liveness.poll(self._fold.state(now).ranks.values(), now):
+            self._fold.add_all(dead)
+        self.state = self._fold.state(now)
+        text = self._exposition.text(self.state)
+        text += self._about_itself(series=text.count("\n") - text.count("\n#"))
+        self._snapshot = _Snapshot(text, time.monotonic())
+        return True
+
+    def metrics(self) -> str | None:
+        """What a scrape is answered with now; None until the files have been read up to their ends."""
+        snapshot = self._snapshot
+        if snapshot is None:
+            return None
+        run, age_s = labels(run=self._run_name), time.monotonic() - snapshot.monotonic_s
+        clock = family(
+            "train_exporter_clock_seconds",
+            "gauge",
+            "This node's clock at the scrape.",
+            [(run, self._clock())],
+        )
+        age = family(
+            "train_exporter_poll_age_seconds",
+            "gauge",
+            "How long ago the files were last read.",
+            [(run, age_s)],
+        )
+        return snapshot.text + clock + age
+
+    def _about_itself(self, series: int) -> str:
+        run = labels(run=self._run_name)
+        bad = [
+            (labels(run=self._run_name, reason=reason), float(count))
+            for reason, count in sorted(self._files.bad_lines.items())
+        ]
+        left_out = self._exposition.fields_left_out
+        rows = (
+            ("ready", "gauge", "1 once the files were read up to their ends.", [(run, 1.0)]),
+            ("files", "gauge", "Signal files that are followed.", [(run, float(self._files.files))]),
+            ("lag_bytes", "gauge", "Bytes seen and not read yet.", [(run, float(self._files.lag_bytes))]),
+            ("bad_lines_total", "counter", "Lines and files that could not be read.", bad or [(run, 0.0)]),
+            ("series", "gauge", "Series of the run in this answer.", [(run, float(series))]),
+            ("fields_left_out", "gauge", "Unknown fields beyond the limit.", [(run, float(left_out))]),
+        )
+        return "".join(
+            family(f"train_exporter_{name}", kind, help, samples) for name, kind, help, samples in rows
+        )
+
+    @contextlib.contextmanager
+    def serve(self, host: str = "127.0.0.1", port: int = DEFAULT_PORT) -> Iterator[str]:
+        """Serve /metrics and /healthz from a thread while the context lasts; yields the URL.
+
+        Raises AddressUnusableError where the address is taken or cannot be used.
+        """
+        with listening(host, port, "metrics") as socket_:
+            server = _Server(socket_, self._answer)
+            thread = threading.Thread(target=server.serve_forever, args=(0.1,), name="metrics", daemon=True)
+            thread.start()
+            try:
+                yield shown_address(socket_)
+            finally:
+                server.shutdown()
+                thread.join()
+
+    def close(self) -> None:
+        """Let go of the files."""
+        self._files.close()
+
+    def _answer(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        status, body = self._page(environ.get("REQUEST_METHOD", ""), environ.get("PATH_INFO", ""))
+        kind = CONTENT_TYPE_LATEST if status.startswith("200") else "text/plain; charset=utf-8"
+        headers = [
+            ("Content-Type", kind),
+            ("Content-Length", str(len(body))),
+            ("X-Content-Type-Options", "nosniff"),
+        ]
+        start_response(status, headers)
+        return [b"" if environ.get("REQUEST_METHOD") == "HEAD" else body]
+
+    def _page(self, method: str, path: str) -> tuple[str, bytes]:
+        if method not in ("GET", "HEAD"):
+            return "405 Method Not Allowed", b"only GET and HEAD\n"
+        if path == "/healthz":
+            return "200 OK", b"alive\n"
+        if path != "/metrics":
+            return "404 Not Found", b"there are /metrics and /healthz\n"
+        text = self.metrics()
+        if text is None:
+            return (
+                "503 Service Unavailable",
+                b"not ready: the files have not been read up to their ends yet\n",
+            )
+        return "200 OK", text.encode()
+
+
+class _Handler(WSGIRequestHandler):
+    timeout = 30
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Scrapes are no news."""
+
+
+class _Server(ThreadingWSGIServer):
+    """Serves on a socket that listens already."""
+
+    def __init__(self, listener: socket.socket, app: Callable[..., Iterable[bytes]]) -> None:
+        super().__init__(listener.getsockname()[:2], _Handler, bind_and_activate=False)
+        self.socket.close()
+        self.socket = listener
+        host, port = listener.getsockname()[:2]
+        self.server_name, self.server_port = str(host), int(port)
+        self.setup_environ()
+        self.set_app(app)

@@ -1,0 +1,245 @@
+"""How does the state of a run read as Prometheus metrics?
+
+One text a look, made of an immutable state; whoever scrapes reads finished text. The labels of a rank
+are made once. Only the ranks of the current attempt are in it: nothing of an earlier one is left over.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from train_ledger.config import Config
+from train_ledger.dash.conditions import (
+    checkpoint_due_t,
+    first_started_t,
+    last_loss_finite,
+    lost_ranks,
+    slow_saves,
+)
+from train_ledger.fields import FIELDS, Field
+from train_ledger.ledger.state import STATES, RankState, RunState
+
+__all__ = ["Exposition", "Sample", "family", "labels"]
+
+Sample = tuple[str, float]
+"""A label string with its braces, and the value."""
+
+_RUN_FIELDS = ("restart_total", "ckpt_failed_total", "ckpt_duration_s", "effective_fraction", "mfu_baseline")
+"""Fields that a launcher may write into a signal line though they are the run's."""
+
+_RANK_FIELDS = tuple(field for name, field in FIELDS.items() if name not in _RUN_FIELDS)
+_NOT_IN_A_NAME = re.compile(r"[^a-zA-Z0-9_]")
+
+
+def labels(**pairs: object) -> str:
+    r"""A label string, in the order given, values escaped; a pair that is None is left out.
+
+    >>> labels(run='r"42', rank=5, host=None)
+    '{run="r\\"42",rank="5"}'
+    """
+    inner = ",".join(f'{name}="{_escaped(str(value))}"' for name, value in pairs.items() if value is not None)
+    return f"{{{inner}}}"
+
+
+def _escaped(text: str) -> str:
+    # A lone surrogate, as a file name can hold, is no UTF-8 and would break the whole answer.
+    clean = text.encode("utf-8", "replace").decode()
+    return clean.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
+
+
+def family(name: str, kind: str, help: str, samples: Iterable[Sample]) -> str:
+    """One metric with its HELP and TYPE lines, "" where it has no samples."""
+    lines = [f"{name}{labelled} {_number(value)}\n" for labelled, value in samples]
+    if not lines:
+        return ""
+    said = help.replace("\\", r"\\").replace("\n", r"\n")
+    return f"# HELP {name} {said}\n# TYPE {name} {kind}\n" + "".join(lines)
+
+
+def _number(value: float) -> str:
+    if math.isfinite(value):
+        return repr(value)
+    return "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
+
+
+@dataclass(frozen=True, slots=True)
+class _Member:
+    state: RankState
+    labels: str
+
+
+class Exposition:
+    """Makes the text of one run's states; keeps the label strings between them."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._labels: dict[tuple[str, int], str] = {}
+        self.fields_left_out = 0
+
+    def text(self, state: RunState) -> str:
+        """All metrics of this state; ends with a newline."""
+        members = [
+            _Member(rank, self._labels_of(state.run, rank.rank))
+            for _, rank in sorted(state.ranks.items())
+            if rank.attempt == state.attempt
+        ]
+        parts = [*self._of_run(state, members), *_of_ranks(members), *self._facts(state, members)]
+        return "".join([*parts, *self._unknown_fields(members)])
+
+    def _labels_of(self, run: str, rank: int) -> str:
+        known = self._labels.get((run, rank))
+        if known is None:
+            known = self._labels[run, rank] = labels(run=run, rank=rank)
+        return known
+
+    def _of_run(self, state: RunState, members: list[_Member]) -> Iterator[str]:
+        run = labels(run=state.run)
+        for name, kind, help, value in self._run_values(state, members):
+            if value is not None:
+                yield family(name, kind, help, [(run, value)])
+        states = ((labels(run=state.run, state=name), float(name == state.state)) for name in STATES)
+        yield family(
+            "train_run_state", "gauge", "1 for the state in which the run is, 0 for the others.", states
+        )
+
+    def _run_values(
+        self, state: RunState, members: list[_Member]
+    ) -> Iterator[tuple[str, str, str, float | None]]:
+        alerts, saves = self._config.alerts, state.checkpoints
+        written = {name: _newest(members, name) for name in _RUN_FIELDS}
+        duration_s = saves.durations_s[-1] if saves.durations_s else written["ckpt_duration_s"]
+        attempt_t = state.attempts[-1].started_t if state.attempts else None
+        restarts = max(float(state.attempt), written["restart_total"] or 0.0)
+        failed = max(float(len(saves.failed)), written["ckpt_failed_total"] or 0.0)
+        gauge, counter = "gauge", "counter"
+        yield "train_step_time_seconds_p50", gauge, "Median of the steady step times.", state.p50_step_time_s
+        yield (
+            "train_stall_threshold_seconds",
+            gauge,
+            "After this time without a completed step the run counts as stalled, in the phase it is in now.",
+            state.stall_threshold_s,
+        )
+        yield "train_run_finished", gauge, "1 once the run has come to its end.", float(state.finished)
+        yield (
+            "train_run_started_timestamp_seconds",
+            gauge,
+            "When the first attempt began.",
+            first_started_t(state),
+        )
+        yield "train_attempt_started_timestamp_seconds", gauge, "When this attempt began.", attempt_t
+        yield "train_restart_total", counter, "Starts of the run after its first.", restarts
+        yield "train_ckpt_failed_total", counter, "Checkpoint saves that failed.", failed
+        yield (
+            "train_ckpt_last_success_timestamp_seconds",
+            gauge,
+            "When the last checkpoint was saved.",
+            saves.saved_t[-1] if saves.saved_t else None,
+        )
+        yield "train_ckpt_duration_s", gauge, "How long the last checkpoint took to save.", duration_s
+        yield (
+            "train_ckpt_due_timestamp_seconds",
+            gauge,
+            "By when the next checkpoint should be saved, going by the run's own intervals.",
+            checkpoint_due_t(state, alerts),
+        )
+        yield (
+            "train_ckpt_slow_saves",
+            gauge,
+            "How many of the newest saves in a row, two at most, took far longer than usual.",
+            float(slow_saves(state, alerts)),
+        )
+        for name in ("effective_fraction", "mfu_baseline"):
+            yield FIELDS[name].metric, gauge, _help(FIELDS[name]), written[name]
+
+    def _facts(self, state: RunState, members: list[_Member]) -> Iterator[str]:
+        lost = lost_ranks(state, self._config.alerts)
+        up = ((m.labels, float(m.state.rank not in lost)) for m in members if not m.state.ended)
+        yield family("train_process_up", "gauge", "0 where the process of a rank is gone before its end.", up)
+        infos = (
+            (labels(run=state.run, rank=r.rank, host=r.host, gpu=r.gpu, uuid=r.uuid), 1.0)
+            for r in (member.state for member in members)
+        )
+        yield family("train_rank_info", "gauge", "Where a rank runs.", infos)
+
+    def _unknown_fields(self, members: list[_Member]) -> Iterator[str]:
+        """Fields that train-ledger does not know, where they are asked for, up to the limit of series."""
+        self.fields_left_out = 0
+        if not self._config.limits.unknown_fields:
+            return
+        room = self._config.limits.unknown_field_series
+        names = sorted({name for member in members for name in member.state.values} - FIELDS.keys())
+        taken: set[str] = set()
+        for name in names:
+            metric = f"train_field_{_NOT_IN_A_NAME.sub('_', name)}"
+            samples = [(m.labels, m.state.values[name]) for m in members if name in m.state.values]
+            if metric in taken or len(samples) > room:
+                self.fields_left_out += 1
+                continue
+            taken.add(metric)
+            room -= len(samples)
+            yield family(metric, "gauge", f"Field {_escaped(name)} of the signal lines.", samples)
+
+
+def _newest(members: list[_Member], name: str) -> float | None:
+    """What the ranks wrote for a fact of the run; the largest, where they differ."""
+    values = [
+        value for m in members if (value := m.state.values.get(name)) is not None and math.isfinite(value)
+    ]
+    return max(values, default=None)
+
+
+def _of_ranks(members: list[_Member]) -> Iterator[str]:
+    for field in _RANK_FIELDS:
+        yield family(field.metric, field.kind, _help(field), _samples(field, members))
+    for name, kind, help, read in _RANK_FACTS:
+        values = ((member.labels, read(member.state)) for member in members)
+        yield family(name, kind, help, ((labelled, value) for labelled, value in values if value is not None))
+
+
+def _samples(field: Field, members: list[_Member]) -> Iterator[Sample]:
+    # A counter is born at 0, or its first increase could not be seen.
+    default = 0.0 if field.kind == "counter" else None
+    for member in members:
+        value = member.state.values.get(field.name, default)
+        if value is not None:
+            yield member.labels, value
+
+
+def _help(field: Field) -> str:
+    unit = f", in {field.unit}" if field.unit else ""
+    return f"{field.name}{unit}; taken: {field.taken_at}. Abnormal: {field.abnormal}."
+
+
+def _step(rank: RankState) -> float | None:
+    return None if rank.step is None else float(rank.step)
+
+
+def _is_finite(rank: RankState) -> float | None:
+    return None if rank.step is None else float(last_loss_finite(rank))
+
+
+_RANK_FACTS = (
+    ("train_step", "gauge", "Last completed step.", _step),
+    (
+        "train_last_step_completed_timestamp_seconds",
+        "gauge",
+        "When the last step was completed.",
+        lambda rank: rank.step_t,
+    ),
+    (
+        "train_last_log_timestamp_seconds",
+        "gauge",
+        "Time of the last line of any kind.",
+        lambda rank: rank.heard_t,
+    ),
+    ("train_loss_is_finite", "gauge", "0 where the loss of the last step was no finite number.", _is_finite),
+    (
+        "train_loss_nonfinite_total",
+        "counter",
+        "Steps of this attempt with a loss that was no finite number.",
+        lambda rank: float(rank.nonfinite_total),
+    ),
+)
