@@ -1,0 +1,89 @@
+"""Which verb?
+
+The verbs are thin, and each loads the rooms that it needs when it runs: `--help` answers at once.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from train_ledger.answer import ExitCode
+from train_ledger.cli.demo import demo
+from train_ledger.cli.diagnose import diagnose
+from train_ledger.cli.drill import drill_hang
+from train_ledger.cli.export import export
+from train_ledger.cli.hang import hang
+from train_ledger.cli.leave import INTERRUPTED, complain, crash, ends_well
+from train_ledger.cli.postmortem import postmortem
+from train_ledger.cli.stacks import stacks
+from train_ledger.cli.watch import watch
+
+__all__ = ["app", "main"]
+
+_WRONG_USAGE: type[Exception] = typer.BadParameter.__mro__[2]
+"""click's ClickException, which some releases of typer ship under a name of their own."""
+
+
+class _Verbs(TyperGroup):
+    """Tells wrong usage in one line, as any other bad input."""
+
+    def main(self, *args: Any, **extra: Any) -> Any:
+        try:
+            status = super().main(*args, **{**extra, "standalone_mode": False})
+        except typer.Abort:
+            sys.exit(INTERRUPTED)
+        except _WRONG_USAGE as error:
+            complain(_usage(error))
+            sys.exit(ExitCode.BAD_INPUT)
+        sys.exit(status if isinstance(status, int) else ExitCode.NOTHING_WRONG)
+
+
+def _usage(error: Any) -> str:
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context else "train-ledger"
+    return f"{error.format_message()} ({path} --help shows how)"
+
+
+_SHAPE = {"rich_markup_mode": None, "add_completion": False, "pretty_exceptions_enable": False}
+_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+app = typer.Typer(cls=_Verbs, context_settings=_SETTINGS, **_SHAPE)  # type: ignore[arg-type]
+_drill = typer.Typer(help="Break a job on purpose.", **_SHAPE)  # type: ignore[arg-type]
+
+
+@app.callback(invoke_without_command=True)
+def train_ledger(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False,
+) -> None:
+    """Say which rank hung a training job, where in its code it stands, and what to run next.
+
+    Exit status: 0 nothing wrong, 1 trouble found, 2 wrong usage or unreadable input, 3 cannot tell.
+    """
+    if version:
+        from train_ledger import __version__
+
+        typer.echo(f"train-ledger {__version__}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+        raise typer.Exit(ExitCode.BAD_INPUT)
+
+
+for _verb in (hang, stacks, diagnose, watch, export, postmortem, demo):
+    app.command(_verb.__name__)(ends_well(_verb))
+_drill.command("hang")(ends_well(drill_hang))
+app.add_typer(_drill, name="drill")
+
+
+def main() -> None:
+    """The command `train-ledger`."""
+    sys.excepthook = crash
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal without UTF-8 still gets the answer
+    typer.main.get_command(app)(prog_name="train-ledger")

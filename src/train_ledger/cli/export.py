@@ -1,0 +1,81 @@
+"""`train-ledger export`: what does Prometheus read of a run on this node?"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from train_ledger.answer import ExitCode
+from train_ledger.cli.options import Run
+
+if TYPE_CHECKING:
+    from train_ledger.dash.exporter import Exporter
+
+__all__ = ["export"]
+
+
+def export(
+    run: Run,
+    host: Annotated[str, typer.Option(help="Address to serve at; 0.0.0.0 for all.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Its port; 0 takes a free one.")] = 9466,
+    all_hosts: Annotated[
+        bool, typer.Option("--all-hosts", help="Ranks of all hosts, not only of this one.")
+    ] = False,
+    every_s: Annotated[float, typer.Option(min=0.1, help="Seconds between two looks at the files.")] = 1.0,
+    once: Annotated[bool, typer.Option("--once", help="Print the metrics once and end.")] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Say where it serves (with --once: the metrics) as JSON.")
+    ] = False,
+) -> int:
+    """Export this host's ranks to Prometheus.
+
+    Follows the signal files of the run and serves /metrics and /healthz until it is ended. Writes nothing.
+
+    \b
+    Example:
+      train-ledger export runs/r42
+      train-ledger export runs/r42 --once
+    """
+    import socket
+
+    from train_ledger import config
+    from train_ledger.run_dir import RunDir
+
+    run_dir = RunDir.existing(run)
+    settings = config.load(run_dir)
+    from train_ledger.dash.exporter import Exporter
+
+    exporter = Exporter(run_dir, settings, None if all_hosts else [socket.gethostname()])
+    try:
+        if once:
+            _print_once(exporter, json)
+        else:
+            _serve(exporter, host, port, every_s, json)
+    finally:
+        exporter.close()
+    return ExitCode.NOTHING_WRONG
+
+
+def _print_once(exporter: Exporter, json: bool) -> None:
+    from train_ledger.cli.output import show
+    from train_ledger.render import as_json
+
+    while not exporter.poll():
+        pass  # a large backlog is read in pieces
+    metrics = exporter.metrics() or ""
+    show(as_json({"run": exporter.state.run, "metrics": metrics}) if json else metrics)
+
+
+def _serve(exporter: Exporter, host: str, port: int, every_s: float, json: bool) -> None:
+    from train_ledger.cli.output import show
+    from train_ledger.render import as_json
+
+    with exporter.serve(host, port) as url:
+        address = f"{url}/metrics"
+        run = exporter.state.run
+        show(as_json({"run": run, "url": address}, indent=None) if json else f"serving {run} at {address}")
+        while True:
+            wait_s = every_s if exporter.poll() else 0.0
+            time.sleep(wait_s)

@@ -1,0 +1,142 @@
+"""`train-ledger hang`: who did not come?"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from train_ledger.cli.leave import BadInputError
+from train_ledger.cli.options import Html, Json
+
+if TYPE_CHECKING:
+    from train_ledger.answer import HangAnswer
+    from train_ledger.config import Config
+    from train_ledger.hang import RankKnowledge
+    from train_ledger.run_dir import RunDir
+
+__all__ = ["hang"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """What is to be read: dumps or the run that they belong to, or both."""
+
+    dumps: Sequence[Path]
+    stacks: Path | None
+    run: RunDir | None
+
+    @property
+    def title(self) -> str:
+        return ", ".join(map(str, self.dumps)) or str(self.run.path if self.run else "")
+
+
+def hang(
+    dumps: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="DUMPS",
+            help="Flight Recorder dumps, or folders of them; those of --run if none.",
+            show_default=False,
+        ),
+    ] = None,
+    stacks: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Folder of stacks; that of --run if none.", show_default=False),
+    ] = None,
+    logs: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Folder of logs (not read by this version).", show_default=False),
+    ] = None,
+    run: Annotated[
+        Path | None,
+        typer.Option(metavar="RUN", help="Run directory: what is known of its ranks.", show_default=False),
+    ] = None,
+    json: Json = False,
+    html: Html = None,
+) -> int:
+    """Say which rank hung the job, and where.
+
+    At which collective, in which group, where in its code it stands, and who waits for it. Reads Flight
+    Recorder dumps (pickles, safely, and JSON) of NCCL and gloo; runs no code from them.
+
+    \b
+    Example:
+      train-ledger hang runs/r42/comm_traces --stacks runs/r42/stacks
+      train-ledger hang --run runs/r42 --json
+    """
+    from train_ledger.cli.output import answered
+
+    given = _given(dumps or [], stacks, run)
+    answer = _answer(given)
+    if logs is not None:
+        unread = f"logs: {logs} was not read; this version reads dumps, stacks and the run's own signals"
+        answer = dataclasses.replace(answer, not_observed=(*answer.not_observed, unread))
+    return answered(answer, json=json, html=html, title=given.title)
+
+
+def _given(dumps: Sequence[Path], stacks: Path | None, run: Path | None) -> _Given:
+    """What is there of what was named; a run directory in the place of dumps is taken for --run."""
+    from train_ledger.run_dir import RunDir
+
+    if run is None and len(dumps) == 1 and (dumps[0] / "comm_traces").is_dir():
+        run, dumps = dumps[0], []
+    if not dumps and run is None:
+        raise BadInputError("name Flight Recorder dumps, a folder of them, or a run directory with --run")
+    for path in [*dumps, *([stacks] if stacks else [])]:
+        if not path.exists():
+            raise BadInputError(f"{path}: there is no such file or folder")
+    if dumps and all(path.is_dir() and not any(path.iterdir()) for path in dumps):
+        raise BadInputError(
+            f"{dumps[0]}: is empty; were the dumps written elsewhere (TORCH_FR_DUMP_TEMP_FILE)?"
+        )
+    return _Given(dumps, stacks, RunDir.existing(run) if run else None)
+
+
+def _answer(given: _Given) -> HangAnswer:
+    from train_ledger import config
+
+    settings = config.load(given.run)
+    if given.run is None:
+        return _of_files(given, settings)
+    from train_ledger.ops import evidence, read_state
+
+    state = read_state(given.run, settings)
+    if given.dumps or given.stacks:
+        whole = _with_those_of_the_run(given, given.run, state.attempt)
+        return _of_files(whole, settings, evidence.knowledge_of(state), state.world_size)
+    found = evidence.gather(given.run, settings, state)
+    return dataclasses.replace(
+        found.answer, not_observed=tuple(dict.fromkeys((*found.answer.not_observed, *found.not_observed)))
+    )
+
+
+def _with_those_of_the_run(given: _Given, run: RunDir, attempt: int) -> _Given:
+    """What was not named is taken from the run's latest attempt."""
+    traces, stacks = run.comm_traces(attempt), run.stacks(attempt)
+    written = sorted(it for it in traces.iterdir() if it.is_file()) if traces.is_dir() else []
+    return dataclasses.replace(
+        given,
+        dumps=given.dumps or written,
+        stacks=given.stacks or (stacks if stacks.is_dir() else None),
+    )
+
+
+def _of_files(
+    given: _Given,
+    settings: Config,
+    known: Mapping[int, RankKnowledge] | None = None,
+    world_size: int | None = None,
+) -> HangAnswer:
+    from train_ledger.hang import analyse
+    from train_ledger.hang import stacks as room
+
+    stacks, unread = room.read([given.stacks]) if given.stacks else ({}, [])
+    answer = analyse(
+        list(given.dumps), stacks=stacks, known=known or {}, world_size=world_size, limits=settings.limits
+    )
+    return dataclasses.replace(answer, unreadable=(*answer.unreadable, *unread))

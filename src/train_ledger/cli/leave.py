@@ -1,0 +1,94 @@
+"""How does a command end, and what is said when it cannot do its work?
+
+One place turns every error that a person can mend into one line on standard error and exit status 2. What is
+not listed here is a fault of ours: it keeps its traceback and ends with 3, never with 1, which a script would
+take for "trouble found".
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from types import TracebackType
+from typing import ParamSpec
+
+import typer
+
+from train_ledger.answer import ExitCode
+
+__all__ = ["INTERRUPTED", "BadInputError", "complain", "crash", "ends_well"]
+
+INTERRUPTED = 130
+"""Exit status after Ctrl-C, and where nobody reads our output any more."""
+
+_MENDABLE = (
+    ("train_ledger.cli.leave", "BadInputError"),
+    ("train_ledger.run_dir", "RunDirError"),
+    ("train_ledger.config", "ConfigError"),
+    ("train_ledger.ledger.lock", "KeeperHeld"),
+    ("train_ledger.ledger.journal", "JournalError"),
+)
+"""Module and name of the errors whose text is written for the person who typed the command."""
+
+_Options = ParamSpec("_Options")
+
+
+class BadInputError(Exception):
+    """What was asked for cannot be done with what was given; the text says what to do."""
+
+
+def ends_well(verb: Callable[_Options, int]) -> Callable[_Options, None]:
+    """The verb as a command: its result is the exit status, its mendable errors are one line."""
+
+    @functools.wraps(verb)
+    def command(*args: _Options.args, **kwargs: _Options.kwargs) -> None:
+        raise typer.Exit(_status(functools.partial(verb, *args, **kwargs)))
+
+    return command
+
+
+def _status(verb: Callable[[], int]) -> int:
+    try:
+        status = verb()
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        _read_by_nobody()
+        return INTERRUPTED
+    except OSError as error:
+        about = f"{error.filename}: " if error.filename else ""
+        complain(f"{about}{error.strerror or error}")
+        return ExitCode.BAD_INPUT
+    except _mendable() as error:
+        complain(str(error))
+        return ExitCode.BAD_INPUT
+    return int(status)
+
+
+def _mendable() -> tuple[type[Exception], ...]:
+    """The error classes of the rooms that were loaded; an error of another room cannot have been raised."""
+    loaded = ((sys.modules.get(module), name) for module, name in _MENDABLE)
+    return tuple(getattr(module, name) for module, name in loaded if module)
+
+
+def complain(text: str) -> None:
+    """One line on standard error."""
+    from train_ledger.render import harmless
+
+    print(f"train-ledger: {harmless(text)}", file=sys.stderr, flush=True)
+
+
+def _read_by_nobody() -> None:
+    """Lets the interpreter flush into nothing at its end, instead of complaining once more."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def crash(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """`sys.excepthook`: a fault of ours, told in full."""
+    traceback.print_exception(kind, error, trace)
+    print("train-ledger: this is a fault of train-ledger itself; please report it", file=sys.stderr)
+    raise SystemExit(int(ExitCode.CANNOT_TELL))

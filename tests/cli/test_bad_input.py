@@ -1,0 +1,110 @@
+"""Bad input is answered by one line, never by a traceback, whatever the verb."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from train_ledger.cli import app
+
+OF_A_RUN = ("diagnose", "watch", "export", "postmortem", "stacks")
+
+
+def _ends_in_one_line(arguments: Sequence[str | Path]) -> str:
+    """What `train-ledger` says of input that it refuses."""
+    ended = CliRunner().invoke(app, [*map(str, arguments)], prog_name="train-ledger", catch_exceptions=False)
+    assert ended.stdout == ""
+    assert ended.stderr.startswith("train-ledger: ")
+    assert ended.stderr.count("\n") == 1
+    assert ended.exit_code == 2
+    return ended.stderr
+
+
+@pytest.mark.parametrize("arguments", [["diagnose", "gone"], ["hang"], ["no-such-verb"]], ids=" ".join)
+def test_the_same_from_a_shell(arguments: list[str], tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "train_ledger", *arguments]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr == f"{_ends_in_one_line(arguments)}"
+
+
+@pytest.mark.parametrize("verb", OF_A_RUN)
+def test_a_run_that_is_not_there(verb: str, tmp_path: Path) -> None:
+    assert "no such run directory" in _ends_in_one_line([verb, tmp_path / "gone"])
+
+
+@pytest.mark.parametrize("verb", OF_A_RUN)
+def test_a_file_where_a_run_directory_is_wanted(verb: str, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(os.urandom(64))
+    assert "is a file" in _ends_in_one_line([verb, file])
+
+
+@pytest.mark.parametrize("verb", OF_A_RUN)
+def test_a_configuration_that_is_broken(verb: str, tmp_path: Path) -> None:
+    (tmp_path / "train-ledger.toml").write_text("[alerts]\nstall_flour_s = 1\n")
+    assert "unknown key stall_flour_s" in _ends_in_one_line([verb, tmp_path])
+
+
+@pytest.mark.parametrize("verb", sorted({*OF_A_RUN} - {"postmortem"}))
+def test_a_run_json_that_is_no_json(verb: str, tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_bytes(b"\x00\xff garbage")
+    assert "run.json" in _ends_in_one_line([verb, tmp_path])
+
+
+def test_a_postmortem_of_nothing(tmp_path: Path) -> None:
+    assert "incident" in _ends_in_one_line(["postmortem", tmp_path])
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["hang"],
+        ["hang", "{tmp}/gone"],
+        ["hang", "{tmp}/empty"],
+        ["hang", "--run", "{tmp}/gone"],
+        ["hang", "{tmp}/garbage", "--stacks", "{tmp}/gone"],
+        ["stacks"],
+        ["stacks", "{tmp}"],
+        ["stacks", "--from", "{tmp}/gone"],
+        ["stacks", "--from", "{tmp}/garbage"],
+        ["stacks", "--pid", "0"],
+        ["stacks", "{tmp}", "--pid", "1"],
+        ["demo", "--mode", "dance"],
+        ["demo", "--culprit", "4"],
+        ["demo", "--run", "{tmp}"],
+        ["demo", "--ranks", "one"],
+        ["drill", "hang", "--culprit", "9"],
+        ["drill", "page"],
+        ["diagnose", "{tmp}", "--at", "yesterday"],
+        ["watch", "{tmp}", "--port", "123456"],
+        ["no-such-verb"],
+        ["hang", "--no-such-option"],
+    ],
+    ids=" ".join,
+)
+def test_wrong_usage(arguments: list[str], tmp_path: Path) -> None:
+    (tmp_path / "garbage").write_bytes(os.urandom(256))
+    (tmp_path / "empty").mkdir()
+    _ends_in_one_line([argument.format(tmp=tmp_path) for argument in arguments])
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads what nobody may read")
+def test_a_run_that_may_not_be_read(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text("{}")
+    (tmp_path / "run.json").chmod(0)
+    assert "Permission denied" in _ends_in_one_line(["diagnose", tmp_path])
+
+
+def test_a_report_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "run").mkdir()
+    assert "file" in _ends_in_one_line(
+        ["diagnose", tmp_path / "run", "--html", tmp_path / "file" / "report.html"]
+    )

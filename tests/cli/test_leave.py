@@ -1,0 +1,128 @@
+"""How commands end."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import typer
+
+from train_ledger.answer import ExitCode
+from train_ledger.cli.leave import BadInputError, ends_well
+from train_ledger.config import ConfigError
+from train_ledger.run_dir import RunDirError
+
+
+def _raise(error: BaseException) -> Callable[[], int]:
+    def verb() -> int:
+        raise error
+
+    return verb
+
+
+def _ending(verb: Callable[[], int]) -> int:
+    with pytest.raises(typer.Exit) as ending:
+        ends_well(verb)()
+    return ending.value.exit_code
+
+
+@pytest.mark.parametrize("status", list(ExitCode))
+def test_the_result_of_a_verb_is_the_exit_status(status: ExitCode) -> None:
+    assert _ending(lambda: status) == status
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (RunDirError("/x: no such run directory"), "train-ledger: /x: no such run directory\n"),
+        (ConfigError("a.toml: unknown key"), "train-ledger: a.toml: unknown key\n"),
+        (BadInputError("no dumps"), "train-ledger: no dumps\n"),
+        (PermissionError(13, "Permission denied", "/x/y"), "train-ledger: /x/y: Permission denied\n"),
+        (RunDirError("a\nb\x1b[2J"), "train-ledger: a b\n"),
+    ],
+)
+def test_what_a_person_can_mend_is_one_line(
+    error: Exception, line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _ending(_raise(error)) == ExitCode.BAD_INPUT
+    assert capsys.readouterr() == ("", line)
+
+
+def test_a_fault_of_ours_is_not_hidden() -> None:
+    with pytest.raises(ZeroDivisionError):
+        ends_well(_raise(ZeroDivisionError()))()
+
+
+def test_ctrl_c_is_quiet(capsys: pytest.CaptureFixture[str]) -> None:
+    assert _ending(_raise(KeyboardInterrupt())) == 130
+    assert capsys.readouterr() == ("", "")
+
+
+def _program(body: str) -> list[str]:
+    """A train-ledger whose verb `diagnose` does `body`."""
+    replaced = (
+        "import sys, train_ledger.cli.command_line as it\n"
+        "from train_ledger.cli.leave import ends_well\n"
+        f"def verb():\n    {body}\n"
+        "it.app.registered_commands = []\n"
+        "it.app.command('diagnose')(ends_well(verb))\n"
+        "sys.argv = ['train-ledger', 'diagnose']\n"
+        "it.main()\n"
+    )
+    return [sys.executable, "-c", replaced]
+
+
+def test_a_fault_of_ours_never_reads_as_trouble_found() -> None:
+    ended = subprocess.run(_program("1 / 0"), capture_output=True, text=True, check=False)
+    assert ended.returncode == ExitCode.CANNOT_TELL
+    assert "ZeroDivisionError" in ended.stderr
+    assert ended.stderr.endswith("please report it\n")
+
+
+def test_a_reader_that_leaves_ends_us_quietly() -> None:
+    with subprocess.Popen(
+        _program("while True: print('a line', flush=True)"), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline() == b"a line\n"
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait(20) == 130
+
+
+def test_a_reader_that_left_before_the_last_buffer_too() -> None:
+    """What is still buffered when the verb is done must not end in a complaint of the interpreter."""
+    body = "import os; print('x'); r, w = os.pipe(); os.close(r); os.dup2(w, 1); return 0"
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    ended = subprocess.run(_program(body), capture_output=True, text=True, env=environment, check=False)
+    assert (ended.returncode, ended.stderr) == (130, "")
+
+
+def test_ctrl_c_from_a_terminal() -> None:
+    body = "import time; print('up', flush=True); time.sleep(60)"
+    with subprocess.Popen(_program(body), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline() == b"up\n"
+        process.send_signal(2)
+        assert process.stderr.read() == b""
+        assert process.wait(20) == 130
+
+
+def test_a_terminal_without_utf8_gets_its_answer() -> None:
+    ended = subprocess.run(
+        _program("print('rank 3 – 0'); return 1"),
+        capture_output=True,
+        env={
+            "PYTHONIOENCODING": "ascii",
+            "PYTHONPATH": ":".join(sys.path),
+            "PATH": str(Path(sys.executable).parent),
+        },
+        check=False,
+    )
+    assert (ended.returncode, ended.stdout) == (1, b"rank 3 \\u2013 0\n")
