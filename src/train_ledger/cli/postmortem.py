@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from train_ledger.answer import ExitCode
 from train_ledger.cli.options import Json, Run
+
+if TYPE_CHECKING:
+    from train_ledger.run_dir import RunDir
 
 __all__ = ["postmortem"]
 
@@ -41,7 +44,14 @@ def postmortem(
     if output is not None:
         write_atomically(output, markdown.encode())
     if json:
-        show(as_json({"incident": incident, "markdown": markdown}))
+        show(as_json({"incident": incident or _latest_incident(run_dir), "markdown": markdown}))
     elif output is None:
         show(markdown)
     return ExitCode.NOTHING_WRONG
+
+
+def _latest_incident(run_dir: RunDir) -> str | None:
+    from train_ledger.ledger import journal
+
+    opened = [it for it in journal.read(run_dir.journal).entries if it.get("kind") == "incident_opened"]
+    return str(opened[-1].get("incident")) if opened else None
