@@ -1,0 +1,37 @@
+"""The how-many-eth start of this run is this?
+
+The launcher counts its own restarts, but starts from nought in a new scheduler job; the rank's own file
+remembers. So the higher of the two.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+__all__ = ["next_attempt"]
+
+_TAIL_BYTES = 1 << 16
+_ATTEMPT = re.compile(rb'"attempt":\s*(\d{1,9})')
+
+
+def next_attempt(own_file: Path, environ: Mapping[str, str] = os.environ) -> int:
+    """The attempt that begins now, 0 for the first; a file that cannot be read counts as none."""
+    counted = environ.get("TORCHELASTIC_RESTART_COUNT", "")
+    return max(int(counted) if counted.isdecimal() else 0, _last_attempt(own_file) + 1)
+
+
+def _last_attempt(own_file: Path) -> int:
+    try:
+        if not own_file.is_file():
+            return -1
+        with own_file.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - _TAIL_BYTES))
+            tail = file.read(_TAIL_BYTES)
+    except OSError:
+        return -1
+    found = [int(number) for number in _ATTEMPT.findall(tail)]
+    return max(found, default=0 if size else -1)

@@ -1,0 +1,60 @@
+"""How much memory and processor does this process use, and how long did its garbage collector hold it up?
+
+The host's figures are sampled by a background thread; the training thread reads an attribute.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import time
+from pathlib import Path
+
+__all__ = ["GarbageClock", "HostSample"]
+
+_STATM = Path("/proc/self/statm")
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+
+class HostSample:
+    """`rss_bytes` and `cpu_percent` (of one core, since the sample before); what cannot be read is left out."""
+
+    def __init__(self) -> None:
+        self.fields: dict[str, float] = {}
+        self._last = (time.monotonic(), _cpu_s())
+
+    def take(self) -> None:
+        now, cpu_s = time.monotonic(), _cpu_s()
+        then, cpu_then_s = self._last
+        fields: dict[str, float] = {}
+        if now > then:
+            fields["cpu_percent"] = round(100 * (cpu_s - cpu_then_s) / (now - then), 1)
+        with contextlib.suppress(OSError, IndexError, ValueError):  # not Linux, or /proc is not mounted
+            fields["rss_bytes"] = int(_STATM.read_bytes().split()[1]) * _PAGE_BYTES
+        self._last = now, cpu_s
+        self.fields = fields
+
+
+def _cpu_s() -> float:
+    times = os.times()
+    return times.user + times.system
+
+
+class GarbageClock:
+    """Seconds that the collector took, over all its runs; counted by gc.callbacks."""
+
+    def __init__(self) -> None:
+        self.spent_s = 0.0
+        self._began = 0.0
+        gc.callbacks.append(self._on_collection)
+
+    def close(self) -> None:
+        if self._on_collection in gc.callbacks:
+            gc.callbacks.remove(self._on_collection)
+
+    def _on_collection(self, phase: str, info: object) -> None:
+        if phase == "start":
+            self._began = time.perf_counter()
+        else:
+            self.spent_s += time.perf_counter() - self._began

@@ -1,0 +1,233 @@
+"""How do lines leave the training thread in microseconds?
+
+The caller checks its values and appends to a bounded deque: no lock, no wake-up, no system call. A daemon
+thread looks a few times a second, turns entries into lines in small slices – it holds the interpreter lock for
+some tens of microseconds at a time – and hands whole lines to the file in one write. Where the file does not
+keep up the oldest lines are dropped and counted; nobody waits.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+import threading
+import time
+import weakref
+from collections import deque
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from train_ledger.run_dir import RunDir
+from train_ledger.signals.attempt import next_attempt
+from train_ledger.signals.line import Entry, encode, plain
+from train_ledger.signals.sink import Sink
+
+__all__ = ["SignalLogger"]
+
+QUEUE_LINES = 20_000
+_POLL_S = 0.2
+_SLICE_LINES = 16
+_BREATH_S = 0.0005
+_BATCH_BYTES = 1 << 16
+_CLOSE_S = 2.0
+
+
+class SignalLogger:
+    """Writes the signal lines of one rank to RUN/signals/rank_00005.jsonl.
+
+    `log` and `event` may be called from any thread; they neither wait nor raise. `attempt` is found from the
+    rank's own file where it is not given. After a fork the child's copy is silent.
+    """
+
+    def __init__(
+        self,
+        run_dir: str | os.PathLike[str],
+        rank: int,
+        *,
+        attempt: int | None = None,
+        queue_lines: int = QUEUE_LINES,
+    ) -> None:
+        self.rank = rank
+        self.path = RunDir(Path(run_dir)).signals_of(rank)
+        self.refused_values = 0
+        self._attempt = attempt
+        self._tickets = itertools.count()
+        self._queue: deque[tuple[int, Entry]] = deque(maxlen=queue_lines)
+        self._taken = 0
+        self._highest = -1
+        self._lost = 0
+        self._told_dropped = -1
+        self._told_refused = 0
+        self._pending = b""
+        self._busy = False
+        self._silent = False
+        self._complained: set[str] = set()
+        self._sink = Sink(self.path)
+        self._wake = threading.Event()
+        self._closing = False
+        self._writer = threading.Thread(target=self._write_for_ever, name="train-ledger-writer", daemon=True)
+        try:
+            self._writer.start()
+        except RuntimeError as error:  # no thread to be had: the training goes on without signals
+            self._silent = True
+            self._complain("thread", f"no signals are written: {error}")
+        _LIVE.add(self)
+
+    def log(self, *, step: int, **fields: float) -> None:
+        """One line for a step. A value that is no plain number is left out, counted and named once on stderr."""
+        if type(step) is not int and plain(step) is None:
+            self._refuse("step", step)
+            return
+        for value in fields.values():
+            if type(value) is not float and type(value) is not int:
+                fields = self._plain_fields(fields)
+                break
+        self.put(Entry(time.time(), step, fields))
+
+    def event(self, name: str, /, *, t: float | None = None, step: int | None = None, **details: Any) -> None:
+        """One event line, such as `ckpt_saved`; `t` is now where it is not given."""
+        self.put(Entry(time.time() if t is None else t, step, details, name))
+
+    def put(self, entry: Entry) -> None:
+        """Queue a line whose values are known to be plain."""
+        if not self._silent:
+            self._queue.append((next(self._tickets), entry))
+
+    @property
+    def dropped_lines(self) -> int:
+        """Lines that were logged and will never be in the file."""
+        try:
+            waiting, newest = len(self._queue), self._queue[-1][0]
+        except IndexError:
+            waiting, newest = 0, self._highest
+        return max(0, newest + 1 - self._taken - waiting) + self._lost + self._sink.lines_lost
+
+    def flush(self, timeout_s: float) -> bool:
+        """Ask the writer to write all there is and wait for it at most `timeout_s`; True where it did."""
+        deadline = time.monotonic() + timeout_s
+        while self._queue or self._busy or self._pending:
+            if self._silent or not self._writer.is_alive() or time.monotonic() >= deadline:
+                return False
+            self._wake.set()
+            time.sleep(0.002)
+        return True
+
+    def close(self, timeout_s: float = _CLOSE_S) -> None:
+        """Write what is left and stop; a file that takes nothing is waited for at most `timeout_s`."""
+        self._closing = True
+        self._wake.set()
+        if not self._silent:
+            self._writer.join(timeout_s)
+        self._silent = True
+
+    # The training thread's rare paths
+
+    def plain_fields(self, fields: Mapping[str, object]) -> dict[str, float]:
+        """The fields that are plain numbers; the others are counted."""
+        return self._plain_fields(fields)
+
+    def _plain_fields(self, fields: Mapping[str, object]) -> dict[str, float]:
+        kept = {}
+        for name, value in fields.items():
+            number = plain(value)
+            if number is None:
+                self._refuse(name, value)
+            else:
+                kept[name] = number
+        return kept
+
+    def _refuse(self, name: str, value: object) -> None:
+        self.refused_values += 1
+        kind = type(value).__name__
+        self._complain(
+            name,
+            f"{name}={kind} is no plain number and is left out; pass a float that you have already (a tensor would wait)",
+        )
+
+    def _complain(self, about: str, message: str) -> None:
+        if about not in self._complained and len(self._complained) < 100:
+            self._complained.add(about)
+            print(f"train-ledger: rank {self.rank}: {message}", file=sys.stderr)
+
+    # The writer thread
+
+    def _write_for_ever(self) -> None:
+        if self._attempt is None:
+            self._attempt = next_attempt(self.path)
+        while True:
+            self._wake.wait(_POLL_S)
+            self._wake.clear()
+            last_round = self._closing
+            self._busy = True
+            self._drain()
+            self._busy = False
+            if last_round:
+                self._lost += self._pending.count(b"\n")
+                self._sink.close()
+                return
+
+    def _drain(self) -> None:
+        while self._queue or self._pending:
+            self._pending += self._next_batch()
+            before = len(self._pending)
+            self._pending = self._sink.write(self._pending)
+            if self._sink.trouble and not self._closing:
+                self._complain(
+                    "file", f"{self._sink.trouble}; lines are kept up to {self._queue.maxlen}, then dropped"
+                )
+            if len(self._pending) == before or self._sink.trouble:
+                return
+
+    def _next_batch(self) -> bytes:
+        lines: list[bytes] = []
+        size = len(self._pending)
+        while size < _BATCH_BYTES and self._queue:
+            for _ in range(_SLICE_LINES):
+                line = self._next_line()
+                if line is None:
+                    break
+                lines.append(line)
+                size += len(line)
+            else:
+                time.sleep(_BREATH_S)  # gives the interpreter lock back
+        return b"".join(lines)
+
+    def _next_line(self) -> bytes | None:
+        try:
+            ticket, entry = self._queue.popleft()
+        except IndexError:
+            return None
+        self._taken += 1
+        self._highest = max(self._highest, ticket)
+        try:
+            return encode(self._with_counts(entry), self.rank, self._attempt or 0)
+        except (TypeError, ValueError, RecursionError):
+            self._lost += 1
+            return b""
+
+    def _with_counts(self, entry: Entry) -> Entry:
+        """A step line tells the counts of lines and values lost where they have changed."""
+        dropped, refused = self.dropped_lines, self.refused_values
+        if entry.event is not None or (dropped == self._told_dropped and refused == self._told_refused):
+            return entry
+        self._told_dropped, self._told_refused = dropped, refused
+        counts = {"dropped_lines": dropped, **({"refused_values": refused} if refused else {})}
+        return entry._replace(fields={**entry.fields, **counts})
+
+    def silence(self) -> None:
+        """In a forked child: the lines, the thread and the file are the parent's."""
+        self._silent = True
+        self._queue.clear()
+
+
+_LIVE: weakref.WeakSet[SignalLogger] = weakref.WeakSet()
+
+
+def _silence_in_child() -> None:
+    for logger in list(_LIVE):
+        logger.silence()
+
+
+os.register_at_fork(after_in_child=_silence_in_child)

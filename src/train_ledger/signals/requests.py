@@ -1,0 +1,116 @@
+"""What does somebody outside want of this rank?
+
+RUN/requests/ID.json is looked for once a second, answered by ID.rank_5.json and never read again. The folder
+is opened anew each time, since only that makes NFS look at the server.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from train_ledger.run_dir import RunDir, write_atomically
+from train_ledger.signals.dump import NoRecorderError, write_dump, write_stacks
+
+__all__ = ["Requests"]
+
+_REQUEST = re.compile(r"(?P<id>[A-Za-z0-9_-][A-Za-z0-9_.-]*)\.json\Z")
+_REPLY = re.compile(r"\.rank_\d+\.json\Z")
+_LARGEST_BYTES = 1 << 16
+_CLOCK_SLACK_S = 5.0
+
+
+class Requests:
+    """The requests to one rank of one attempt; `started` is unix seconds, older ones were meant for others.
+
+    `after_stacks` is called when the rank's own stacks file has been replaced.
+    """
+
+    def __init__(
+        self,
+        run_dir: RunDir,
+        rank: int,
+        attempt: int,
+        started: float,
+        after_stacks: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._run_dir = run_dir
+        self._rank = rank
+        self._attempt = attempt
+        self._started = started
+        self._after_stacks = after_stacks
+        self._seen: set[str] = set()
+        self.unreadable = 0
+
+    def answer_new(self) -> None:
+        """Do what is asked and not yet answered."""
+        try:
+            with os.scandir(self._run_dir.requests) as entries:
+                names = [entry.name for entry in entries]
+        except OSError:
+            return  # nobody has asked yet, or the folder cannot be read now
+        for name in sorted(names):
+            match = _REQUEST.match(name)
+            if match is None or _REPLY.search(name) or match["id"] in self._seen:
+                continue
+            self._seen.add(match["id"])
+            if self._run_dir.reply(match["id"], self._rank).name not in names:
+                self._consider(match["id"])
+
+    def _consider(self, request_id: str) -> None:
+        request = self._read(request_id)
+        if request is None:
+            return
+        ranks, t = request.get("ranks"), request.get("t")
+        if isinstance(ranks, list) and self._rank not in ranks:
+            return
+        if isinstance(t, int | float) and t < self._started - _CLOCK_SLACK_S:
+            return
+        self.do(request_id, request.get("do"))
+
+    def _read(self, request_id: str) -> Mapping[str, Any] | None:
+        path = self._run_dir.request(request_id)
+        try:
+            with path.open("rb") as file:
+                request = json.loads(file.read(_LARGEST_BYTES))
+        except (OSError, ValueError, RecursionError):
+            request = None
+        if not isinstance(request, dict):
+            self.unreadable += 1
+            return None
+        return request
+
+    def do(self, request_id: str, what: object) -> None:
+        """Do one thing and write the answer."""
+        try:
+            if what == "dump":
+                self._dump(request_id)
+            elif what == "stacks":
+                path = write_stacks(self._run_dir.stacks(self._attempt) / f"rank_{self._rank}.txt")
+                self._after_stacks()
+                self._reply(request_id, {"ok": True, "path": str(path)})
+            else:
+                self._reply(
+                    request_id, {"ok": False, "error": f"a rank cannot do {what!r}; it can dump and stacks"}
+                )
+        except NoRecorderError as error:
+            self._reply(request_id, {"ok": False, "error": str(error)})
+        except OSError as error:
+            self._reply(request_id, {"ok": False, "error": f"{error.filename}: {error.strerror}"})
+
+    def _dump(self, request_id: str) -> None:
+        path = self._run_dir.comm_trace_of(self._rank, self._attempt)
+        for with_stacks in (False, True):
+            write_dump(path, with_stacks)
+            self._reply(request_id, {"ok": True, "path": str(path), "stacks": with_stacks})
+
+    def _reply(self, request_id: str, answer: Mapping[str, Any]) -> None:
+        line = {**answer, "t": time.time(), "rank": self._rank, "attempt": self._attempt}
+        # A disk that takes no answer is not tried again: every try would cost the training another dump.
+        with contextlib.suppress(OSError):
+            write_atomically(self._run_dir.reply(request_id, self._rank), json.dumps(line).encode() + b"\n")

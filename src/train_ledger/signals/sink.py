@@ -1,0 +1,118 @@
+"""How do whole lines get into a file that may be full, unwritable, moved away or no file at all?
+
+Used by the writer thread alone; it may wait here for as long as a dead file server likes. Nothing is raised
+for what the file system does: `write` says what could not be written yet, `trouble` says why.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from pathlib import Path
+
+__all__ = ["Sink"]
+
+_REOPEN_S = 1.0
+_IDENTITY_CHECK_S = 5.0
+_FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+class Sink:
+    """An append-only file that never holds a torn line in its middle.
+
+    What a full disk cut off is kept and continued by the next write. Where the file has been replaced in the
+    meantime the rest of that line is given up (`lines_lost`); a file whose end another process left torn gets
+    a newline first.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.trouble: str | None = None
+        self.lines_lost = 0
+        self._fd: int | None = None
+        self._cut = False
+        self._next_open = 0.0
+        self._next_check = 0.0
+
+    def write(self, data: bytes) -> bytes:
+        """Write what can be written of `data` (whole lines); returns the rest, to be handed in again later."""
+        if not self._ready():
+            return data
+        if self._fd is None:
+            return data
+        data = self._mended(data)
+        try:
+            written = os.write(self._fd, data) if data else 0
+        except OSError as error:
+            self.trouble = f"{self.path}: {error.strerror}"
+            return data
+        self.trouble = (
+            None if written == len(data) else f"{self.path}: only a part could be written; is the disk full?"
+        )
+        self._cut = written > 0 and data[written - 1 : written] != b"\n" if written else self._cut
+        return data[written:]
+
+    def close(self) -> None:
+        if self._fd is not None:
+            fd, self._fd = self._fd, None
+            os.close(fd)
+
+    def _ready(self) -> bool:
+        now = time.monotonic()
+        if self._fd is not None and now >= self._next_check:
+            self._next_check = now + _IDENTITY_CHECK_S
+            if not self._same_file():
+                self.close()
+        if self._fd is None and now >= self._next_open:
+            self._next_open = now + _REOPEN_S
+            self._open()
+        return self._fd is not None
+
+    def _same_file(self) -> bool:
+        assert self._fd is not None  # noqa: S101 – asked only while a file is open
+        try:
+            there, here = os.stat(self.path), os.fstat(self._fd)
+        except OSError:
+            return False
+        return (there.st_dev, there.st_ino) == (here.st_dev, here.st_ino)
+
+    def _open(self) -> None:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            if self.path.exists() and not self.path.is_file():
+                self.trouble = f"{self.path}: is no regular file"
+                return
+            fd = os.open(self.path, _FLAGS, 0o644)
+        except OSError as error:
+            self.trouble = f"{self.path}: {error.strerror}"
+            return
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            os.close(fd)
+            self.trouble = f"{self.path}: is no regular file"
+            return
+        self._fd = fd
+        self._begin_with_newline = _ends_torn(fd)
+        self._give_up_remainder = self._cut
+        self._cut = False
+
+    _begin_with_newline = False
+    _give_up_remainder = False
+
+    def _mended(self, data: bytes) -> bytes:
+        if self._give_up_remainder:
+            self._give_up_remainder = False
+            self.lines_lost += 1
+            data = data.partition(b"\n")[2]
+        if self._begin_with_newline and data:
+            self._begin_with_newline = False
+            data = b"\n" + data
+        return data
+
+
+def _ends_torn(fd: int) -> bool:
+    size = os.fstat(fd).st_size
+    try:
+        return size > 0 and os.pread(fd, 1, size - 1) != b"\n"
+    except OSError:
+        return False

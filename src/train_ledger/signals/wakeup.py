@@ -1,0 +1,124 @@
+"""How does a rank that hangs still hear SIGTERM, tell of it, and die of it?
+
+A Python handler runs on the main thread between two bytecodes – never, while that thread sits in a collective
+– so work in a handler makes a hung rank immune. C, however, writes every signal's number to a wake-up
+descriptor at once, and a thread reads it: the event is written, the Flight Recorder is dumped, and the
+default action kills. The handler itself does nothing; it is there because Python writes to the descriptor
+only for signals that have one. Where the program has a handler of its own it stays, and we only watch.
+
+While C code holds the interpreter lock no thread of Python runs, this one neither: only SIGKILL ends such a
+rank.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import socket
+import threading
+from collections.abc import Callable
+from types import FrameType
+
+__all__ = ["Wakeup", "die_of"]
+
+_WATCHED = (signal.SIGTERM, signal.SIGUSR1)
+
+
+def _nothing(number: int, frame: FrameType | None) -> None:
+    """The no-op that the descriptor needs."""
+
+
+class Wakeup:
+    """Calls `heard(number, ours)` on a thread of its own for SIGTERM and SIGUSR1.
+
+    `ours` is False where the program handles the signal itself, so that it is only to be told of.
+    `trouble` says in words why signals are not heard, None where they are.
+    """
+
+    def __init__(self, heard: Callable[[int, bool], None]) -> None:
+        self.trouble: str | None = None
+        self._heard = heard
+        self._pid = os.getpid()
+        self._ours: list[int] = []
+        self._reader: socket.socket | None = None
+        self._writer: socket.socket | None = None
+        if threading.current_thread() is not threading.main_thread():
+            self.trouble = (
+                "start() was not called on the main thread, where alone Python lets signals be watched"
+            )
+            return
+        if self._take_descriptor():
+            self._install()
+
+    def close(self) -> None:
+        """Give the signals and the descriptor back; where this is not the main thread only the signals."""
+        for number in self._ours:
+            if signal.getsignal(number) is _nothing:
+                _restore_default(number)
+        self._ours.clear()
+        if self._writer is not None and threading.current_thread() is threading.main_thread():
+            with contextlib.suppress(ValueError):
+                found = signal.set_wakeup_fd(-1)
+                if found != self._writer.fileno():
+                    signal.set_wakeup_fd(found)
+            # The reading end stays open until the process ends: its thread is blocked in it.
+            writer, self._writer = self._writer, None
+            writer.close()
+
+    def after_fork_in_child(self) -> None:
+        """The child is not the rank: its signals act by default and never reach the parent's descriptor."""
+        self.close()
+
+    def _take_descriptor(self) -> bool:
+        self._reader, self._writer = socket.socketpair()
+        self._writer.setblocking(False)
+        found = signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
+        if found != -1:
+            signal.set_wakeup_fd(found)
+            self._reader.close()
+            self._writer.close()
+            self._reader = self._writer = None
+            self.trouble = "the program has a wake-up descriptor of its own, so SIGTERM is not written down"
+        return found == -1
+
+    def _install(self) -> None:
+        thread = threading.Thread(target=self._listen, name="train-ledger-wakeup", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError as error:
+            self.trouble = f"signals are not watched: {error}"
+            self.close()
+            return
+        for number in _WATCHED:
+            if signal.getsignal(number) == signal.SIG_DFL:
+                signal.signal(number, _nothing)
+                self._ours.append(number)
+
+    def _listen(self) -> None:
+        reader = self._reader
+        while reader is not None:
+            numbers = reader.recv(64)
+            if not numbers or os.getpid() != self._pid:
+                return
+            for number in numbers:
+                if number in _WATCHED:
+                    self._heard(number, signal.getsignal(number) is _nothing)
+
+
+def die_of(number: int) -> None:
+    """End this process by the default action of a signal, from whatever thread."""
+    _restore_default(number)
+    os.kill(os.getpid(), number)
+
+
+def _restore_default(number: int) -> None:
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(number, signal.SIG_DFL)
+        return
+    # signal.signal is for the main thread alone, and that one may hang.
+    libc_signal = ctypes.CDLL(None).signal
+    libc_signal.argtypes = (ctypes.c_int, ctypes.c_void_p)
+    libc_signal.restype = ctypes.c_void_p
+    libc_signal(int(number), None)
