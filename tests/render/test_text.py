@@ -163,6 +163,13 @@ def test_a_diagnosis_says_what_it_costs_and_what_the_dumps_say() -> None:
     assert "py-spy dump --pid 4711" in told
 
 
+def test_a_healthy_run_is_told_in_few_lines() -> None:
+    told = as_text(Diagnosis("running", "none", evidence=("the step clock moved 2 s ago",)))
+    assert told == (
+        "nothing wrong: the run is running\n  state  running\n\nevidence\n  - the step clock moved 2 s ago\n"
+    )
+
+
 def test_those_who_wait_through_others_are_named_apart() -> None:
     told = as_text(replace(MISSING, victims_of={3: (0, 1, 2, 4, 5)}))
     assert "ranks 0-2 wait for rank 3; ranks 4-5 wait for rank 3 through others" in told

@@ -49,7 +49,9 @@ def _of_diagnosis(answer: Diagnosis, currency: str) -> Report:
     return Report(words.verdict(answer), tones.get(answer.cause, "trouble"), tuple(sections))
 
 
-def _cause(code: str) -> str:
+def _cause(code: str) -> str | None:
+    if code == "none":
+        return None  # the verdict says it
     return f"{code} – {CAUSES[code]}" if code in CAUSES else code
 
 
