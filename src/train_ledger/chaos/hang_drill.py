@@ -3,7 +3,7 @@
 A small language model trained by torchrun on this package's own source, data-parallel over gloo. After some
 healthy steps one rank leaves the common path. torchrun starts it:
 
-    torchrun --standalone --nproc-per-node 4 -m train_ledger.chaos.hang_drill --run RUN --mode skip
+    torchrun --standalone --nproc-per-node 4 -m train_ledger.chaos.hang_drill --run-dir RUN --mode skip
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--run", type=Path, required=True, help="run directory")
+    parser.add_argument("--run-dir", type=Path, required=True, help="run directory")
     parser.add_argument("--mode", choices=MODES, default="skip")
     parser.add_argument("--culprit", type=int, default=3, help="rank that leaves; -1: none")
     parser.add_argument("--hang-at", type=int, default=20, help="step at which it leaves")
@@ -67,7 +67,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
 def train(options: argparse.Namespace) -> None:
     """Train until the drill's steps are done, with the three lines that any training needs."""
     rank = int(os.environ["RANK"])
-    monitor = train_ledger.start(options.run, model=_MODEL_FIGURES)
+    monitor = train_ledger.start(options.run_dir, model=_MODEL_FIGURES)
 
     import torch
     import torch.distributed as dist

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 
 from train_ledger.answer import ExitCode, exit_code
 from train_ledger.config import Config
-from train_ledger.dash.page import PageView, serve
 from train_ledger.ledger import KeeperLock
 from train_ledger.run_dir import RunDir
 from train_ledger.watch.console import Console
@@ -64,18 +63,8 @@ def _page(keeper: Keeper, host: str, port: int | None, console: Console) -> Iter
     if port is None:
         yield
         return
-    with serve(lambda: view(keeper), host, port) as address:
+    from train_ledger.watch.view import serve_view  # a keeper without a page loads no web server
+
+    with serve_view(keeper, host, port) as address:
         console.remark(f"page on {address}")
         yield
-
-
-def view(keeper: Keeper) -> PageView:
-    """What the page shows of a keeper, at this moment."""
-    return PageView(
-        state=keeper.state,
-        alerts=keeper.open_alerts,
-        incidents=keeper.open_incidents,
-        diagnosis=keeper.diagnosis,
-        journal=keeper.tail,
-        not_observed=keeper.not_read,
-    )
