@@ -45,6 +45,8 @@ def analyse(
     world = world_of(read.dumps, {*read.damaged, *known, *(stacks or {})}, world_size)
     fallen = first_fallen(known, world)
     views = build_groups(read.dumps, world)
-    found = find_roots(views, fallen=fallen, damaged=read.damaged)
+    pending = [view for view in views if view.waiting]
+    ended = not pending and any(it.gone or it.exception or it.signal for it in known.values())
+    found = find_roots(views if ended else pending, fallen=fallen, damaged=read.damaged, ended=ended)
     evidence = Evidence({dump.rank: dump for dump in read.dumps}, stacks or {}, known, fallen)
-    return conclude(found, read, views, evidence, world)
+    return conclude(found, read, pending, evidence, world)

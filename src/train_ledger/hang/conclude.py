@@ -29,11 +29,12 @@ def conclude(
         findings = (_of_the_fallen(evidence, world),)
     missing = tuple(rank for rank in world if rank not in evidence.dumps and rank not in read.damaged)
     first = findings[0] if findings else None
-    verdict = _verdict(findings, found, evidence)
+    gaps = missing or read.damaged
+    verdict = _verdict(findings, found, evidence, gaps)
     return HangAnswer(
         verdict=verdict,
         culprits=tuple(sorted({rank for finding in findings for rank in finding.culprits})),
-        confidence=_confidence(found, findings, evidence, verdict, missing or read.damaged),
+        confidence=_confidence(found, findings, evidence, verdict),
         kind=first.kind if first else None,
         seq=first.seq if first else None,
         op=first.op if first else None,
@@ -50,25 +51,27 @@ def conclude(
 
 
 def _verdict(
-    findings: Sequence[Finding], found: Roots, evidence: Evidence
+    findings: Sequence[Finding], found: Roots, evidence: Evidence, gaps: Sequence[int]
 ) -> Literal["hang", "no_hang", "cannot_tell"]:
     if findings:
         return "hang"
-    if found.undecided or not any(dump.entries or dump.default_enqueued for dump in evidence.dumps.values()):
+    if (
+        gaps
+        or found.undecided
+        or not any(dump.entries or dump.default_enqueued for dump in evidence.dumps.values())
+    ):
         return "cannot_tell"
     return "no_hang"
 
 
-def _confidence(
-    found: Roots, findings: Sequence[Finding], evidence: Evidence, verdict: str, gaps: Sequence[int]
-) -> Confidence:
+def _confidence(found: Roots, findings: Sequence[Finding], evidence: Evidence, verdict: str) -> Confidence:
     """That of the weakest accusation: one wrong name spoils the answer."""
     accusing = [root for root in found.roots if root.culprits] or list(found.roots)
     if accusing:
         return min((confidence_of(root, evidence) for root in accusing), key=_LEVELS.index)
     if findings:
         return "medium" if len(evidence.fallen) == 1 else "low"
-    return "low" if verdict == "cannot_tell" or gaps else "medium"
+    return "low" if verdict == "cannot_tell" else "medium"
 
 
 def _of_the_fallen(evidence: Evidence, world: Sequence[int]) -> Finding:

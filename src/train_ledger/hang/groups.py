@@ -89,7 +89,7 @@ def world_of(dumps: Sequence[Dump], others: Iterable[int], world_size: int | Non
 
 
 def build_groups(dumps: Sequence[Dump], world: Sequence[int]) -> list[GroupView]:
-    """Every group in which anything is pending, by name; sorted, whatever the order of the dumps."""
+    """Every group, sorted by name, whatever the order of the dumps."""
     members: dict[tuple[str, str, tuple[int, ...] | None], dict[int, Held]] = {}
     for dump in dumps:
         for held in dump.groups:
@@ -98,8 +98,6 @@ def build_groups(dumps: Sequence[Dump], world: Sequence[int]) -> list[GroupView]
     by_rank = {dump.rank: dump for dump in dumps}
     views = []
     for (name, desc, listed), held_by in members.items():
-        if not any(held.lowest_pending is not None or held.p2p for held in held_by.values()):
-            continue
         group = Group(name, desc, listed or _inferred(name, desc, held_by, world), inferred=listed is None)
         views.append(_view(group, held_by, by_rank))
     return sorted(views, key=lambda view: (view.group.name, view.group.desc, view.group.ranks))

@@ -55,10 +55,13 @@ _SIZES_FREE = frozenset(
 )
 
 
-def find_mismatch(view: GroupView) -> Mismatch | None:
-    """The first difference at the group's frontier, looked for in operation, size, type."""
-    pending = [standing.lowest_pending for standing in view.standings.values()]
-    frontier = min((seq for seq in pending if seq is not None), default=None)
+def find_mismatch(view: GroupView, *, ended: bool = False) -> Mismatch | None:
+    """The first difference at the group's frontier, looked for in operation, size, type.
+
+    In a job that `ended`, operations that failed are no longer pending: there the last number that all
+    members reached is looked at.
+    """
+    frontier = _frontier(view, ended)
     if frontier is None:
         return None
     ops = {rank: op for rank, standing in view.standings.items() if (op := standing.op(frontier))}
@@ -70,6 +73,14 @@ def find_mismatch(view: GroupView) -> Mismatch | None:
         or _totals(view, frontier, ops)
         or _vote("collective_dtype_mismatch", frontier, ops, _dtypes)
     )
+
+
+def _frontier(view: GroupView, ended: bool) -> int | None:
+    pending = [it.lowest_pending for it in view.standings.values() if it.lowest_pending is not None]
+    if pending or not ended:
+        return min(pending, default=None)
+    last = [held.highest for it in view.standings.values() if (held := it.held) and held.highest is not None]
+    return min(last, default=None)
 
 
 def _vote(

@@ -90,8 +90,8 @@ def _put(container: Any, items: list[Any]) -> None:
 def load(path: Path) -> Loaded:
     """The plain values in a dump, pickle or JSON by its first byte.
 
-    Raises RefusedError for what is no dump, OSError where the file cannot be read, and MemoryError where it asks
-    for more than this process may have.
+    Raises RefusedError for what is no dump, OSError where the file cannot be read, and MemoryError where it
+    asks for more than this process may have.
     """
     with path.open("rb") as file:
         first = file.peek(1)[:1]

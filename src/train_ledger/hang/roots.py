@@ -49,14 +49,18 @@ class Roots:
 
 
 def find_roots(
-    views: Sequence[GroupView], *, fallen: Collection[int] = (), damaged: Collection[int] = ()
+    views: Sequence[GroupView],
+    *,
+    fallen: Collection[int] = (),
+    damaged: Collection[int] = (),
+    ended: bool = False,
 ) -> Roots:
     """The causes over all groups.
 
     `fallen` are ranks known to be dead: without a dump they did not come. `damaged` are ranks whose dump is
-    there but could not be read: of them nothing is concluded.
+    there but could not be read: of them nothing is concluded. `ended` says that the job is dying or dead.
     """
-    case = _Case(views, frozenset(fallen))
+    case = _Case(views, frozenset(fallen), ended)
     roots = [*case.mismatches(), *case.at_the_bottom()]
     undecided: list[Wait] = []
     unexplained = case.pending - case.explained_by(roots)
@@ -70,9 +74,9 @@ def find_roots(
 class _Case:
     """The waits of one set of dumps, and the graph over them."""
 
-    def __init__(self, views: Sequence[GroupView], fallen: frozenset[int]) -> None:
+    def __init__(self, views: Sequence[GroupView], fallen: frozenset[int], ended: bool) -> None:
         self.views = views
-        self.found = [(view, find_mismatch(view)) for view in views]
+        self.found = [(view, find_mismatch(view, ended=ended)) for view in views]
         waits = [wait for view, found in self.found for wait in collective_waits(view, found)]
         waits += [wait for view in views for wait in p2p_waits(view)]
         self.waits = [_with_fallen(wait, fallen) for wait in waits]
