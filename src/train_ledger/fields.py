@@ -44,6 +44,7 @@ EVENTS = (
     "exception",
     "signal",
     "run_end",
+    "warning",
 )
 
 
@@ -121,6 +122,7 @@ FIELDS: dict[str, Field] = _table(
     ("num_device_free", "calls", "counter", "process", _MEMORY, "constant once warm", "grows"),
     ("stdout_bytes", "bytes", "counter", "process", "counting stream", "slow growth", "leaps: the log has become the work"),
     ("dropped_lines", "lines", "counter", "process", "signal writer", "0", "grows: the disk does not keep up"),
+    ("refused_values", "values", "counter", "process", "signal writer", "0", "any: a tensor or a word was logged as a number"),
     ("restart_total", "restarts", "counter", "launcher", "launcher", "0", "three in half an hour"),
     ("ckpt_failed_total", "failures", "counter", "launcher", "checkpoint component", "0", "any"),
     ("ckpt_duration_s", "s", "gauge", "launcher", "checkpoint component", "steady", "grows: storage"),

@@ -1,7 +1,6 @@
 """What is done once a second beside the training, so that the training thread need not?
 
-Looks for requests, samples the host, announces phases that last, and turns the first recorded collective's
-addresses into lines once, so that a later dump with stacks does not take seconds.
+Looking for requests, sampling the host, announcing phases that last, warming the recorder.
 """
 
 from __future__ import annotations
@@ -9,9 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from train_ledger.signals.dump import NoRecorderError, has_entries, recorded
-
-__all__ = ["Attendant", "warm_recorder"]
+__all__ = ["Attendant"]
 
 _TICK_S = 1.0
 
@@ -19,7 +16,7 @@ _TICK_S = 1.0
 class Attendant:
     """A daemon thread that calls each duty once a second, and what it is asked for at once."""
 
-    def __init__(self, duties: tuple[Callable[[], None], ...]) -> None:
+    def __init__(self, *duties: Callable[[], None]) -> None:
         self._duties = duties
         self._errands: list[Callable[[], None]] = []
         self._wake = threading.Event()
@@ -53,21 +50,3 @@ class Attendant:
             for duty in self._duties:
                 if not self._closing:
                     duty()
-
-
-def warm_recorder() -> Callable[[], None]:
-    """A duty that takes one dump with stacks when the first collective has been recorded, and then rests."""
-    warm = False
-
-    def duty() -> None:
-        nonlocal warm
-        if warm:
-            return
-        try:
-            if has_entries(recorded(with_stacks=False)):
-                recorded(with_stacks=True)
-                warm = True
-        except NoRecorderError:
-            return  # torch.distributed may yet be imported
-
-    return duty

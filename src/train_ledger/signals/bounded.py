@@ -9,9 +9,10 @@ from typing import TypeVar
 __all__ = ["within"]
 
 T = TypeVar("T")
+Other = TypeVar("Other")
 
 
-def within(timeout_s: float, call: Callable[[], T], otherwise: T) -> T:
+def within(timeout_s: float, call: Callable[[], T], otherwise: Other) -> T | Other:
     """What `call` returns if it does so in time, else `otherwise`; the call then goes on by itself, unheeded.
 
     An OSError or RuntimeError in the call counts as not having returned.

@@ -32,7 +32,7 @@ _PEAKS: tuple[tuple[str, float], ...] = (
     (r"\bMI250X\b", 191.5e12),  # AMD Instinct MI250X data sheet: 383 TFLOPS a card, which is two devices
 )
 
-# The name "NVIDIA H100" alone does not tell the form; the PCI device number, which lspci prints the name for, does.
+# The name "NVIDIA H100" alone does not tell the form. The PCI device number does, which lspci puts in words.
 _H100_BY_PCI_DEVICE = {"0x2330": 989e12, "0x2339": 989e12, "0x2331": 756e12, "0x2321": 835e12}
 _QUANTISED = re.compile(r"fp8|float8|int8|fp4|nvfp4|mxfp|e4m3|e5m2", re.IGNORECASE)
 _NON_DATA = ("tp", "pp", "cp")
@@ -78,8 +78,8 @@ def peak_flops(
 def is_quantised(model: Mapping[str, Any] | None) -> bool:
     """True where the model says that it computes in fewer bits than the peak table is for.
 
-    >>> is_quantised({"dtype": "torch.float8_e4m3fn"}), is_quantised({"quantized": True}), is_quantised({"dtype": "bf16"})
-    (True, True, False)
+    >>> is_quantised({"dtype": "torch.float8_e4m3fn"}), is_quantised({"dtype": "bf16"})
+    (True, False)
     """
     if not model:
         return False

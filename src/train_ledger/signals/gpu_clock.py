@@ -50,7 +50,7 @@ class GpuClock:
             self._now.append((field, start, end))
 
     def take(self) -> dict[str, float]:
-        """Seconds by field of the oldest earlier step that the GPU has finished; {} where it has finished none."""
+        """Seconds by field of the oldest earlier step that the GPU has finished; {} where there is none."""
         if self._now:
             self._earlier.append(self._now)
         finished, self._now = (self._earlier[0] if len(self._earlier) > bool(self._now) else None), []
@@ -76,7 +76,7 @@ def _sums(pairs: list[tuple[str, Any, Any]]) -> dict[str, float]:
 
 
 def _initialised_cuda() -> Any:
-    """torch.cuda where it is imported and initialised and this is the thread whose current stream is meant."""
+    """torch.cuda where it is initialised and this is the thread whose current stream is meant."""
     cuda = getattr(sys.modules.get("torch"), "cuda", None)
     if cuda is None or threading.current_thread() is not threading.main_thread() or not cuda.is_initialized():
         return None

@@ -18,7 +18,7 @@ _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 class HostSample:
-    """`rss_bytes` and `cpu_percent` (of one core, since the sample before); what cannot be read is left out."""
+    """`rss_bytes` and `cpu_percent` (of one core, since the last sample); what cannot be read is left out."""
 
     def __init__(self) -> None:
         self.fields: dict[str, float] = {}
@@ -42,12 +42,17 @@ def _cpu_s() -> float:
 
 
 class GarbageClock:
-    """Seconds that the collector took, over all its runs; counted by gc.callbacks."""
+    """Seconds that the collector took, counted by gc.callbacks."""
 
     def __init__(self) -> None:
-        self.spent_s = 0.0
+        self._spent_s = 0.0
         self._began = 0.0
         gc.callbacks.append(self._on_collection)
+
+    def take(self) -> float:
+        """Seconds since the last call."""
+        spent_s, self._spent_s = self._spent_s, 0.0
+        return spent_s
 
     def close(self) -> None:
         if self._on_collection in gc.callbacks:
@@ -57,4 +62,4 @@ class GarbageClock:
         if phase == "start":
             self._began = time.perf_counter()
         else:
-            self.spent_s += time.perf_counter() - self._began
+            self._spent_s += time.perf_counter() - self._began

@@ -16,13 +16,21 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO
 
+from train_ledger.signals.bounded import within
+
 __all__ = ["ExceptionHooks", "FatalStacks"]
+
+_OPEN_S = 2.0
 
 Raised = Callable[[BaseException, str | None], None]
 
 
 class ExceptionHooks:
-    """Calls `raised(error, thread)` for what nobody caught – `thread` is None on the main thread – and `ended` at exit."""
+    """Calls `raised(error, thread)` for what nobody caught and `ended` at exit; `thread` is None on the main.
+
+    A process of `multiprocessing` catches what its function raises without calling any hook; there the
+    finalizer that it runs while the exception passes sees it.
+    """
 
     def __init__(self, raised: Raised, ended: Callable[[], None]) -> None:
         self._raised = raised
@@ -32,6 +40,10 @@ class ExceptionHooks:
         sys.excepthook = self._on_exception
         threading.excepthook = self._on_thread_exception
         atexit.register(ended)
+        multiprocessing = sys.modules.get("multiprocessing.util")
+        self._finalizer = multiprocessing and multiprocessing.Finalize(
+            None, self._on_process_end, exitpriority=10
+        )
 
     def close(self) -> None:
         """Take the hooks back, but leave those that somebody has put over them."""
@@ -41,6 +53,8 @@ class ExceptionHooks:
         if threading.excepthook == self._on_thread_exception:
             threading.excepthook = self._thread_hook
         atexit.unregister(self._ended)
+        if self._finalizer:
+            self._finalizer.cancel()
 
     def _on_exception(
         self, kind: type[BaseException], error: BaseException, trace: TracebackType | None
@@ -53,9 +67,15 @@ class ExceptionHooks:
             self._raised(args.exc_value, args.thread.name if args.thread else "?")
         self._thread_hook(args)
 
+    def _on_process_end(self) -> None:
+        error = sys.exc_info()[1]
+        if error is not None:
+            self._raised(error, None)
+        self._ended()
+
 
 class FatalStacks:
-    """faulthandler into the rank's stacks file, for SIGABRT, SIGSEGV and their like; left alone where it is in use.
+    """faulthandler into the rank's stacks file, for SIGABRT, SIGSEGV and their like.
 
     The file is there, empty, while nothing has happened. Whoever replaces it – stacks on request, py-spy from
     outside – takes the name away from the open file; `renew` follows the name.
@@ -64,22 +84,31 @@ class FatalStacks:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._file: IO[bytes] | None = None
+
+    def open(self) -> None:
+        """Begin, unless the program uses faulthandler itself."""
         if not faulthandler.is_enabled():
-            self.renew()
+            within(_OPEN_S, self._enable, None)
 
     def renew(self) -> None:
         """Make sure that a fatal signal is written to the file that has the name now."""
-        if self._file is not None and _has_name(self._file, self._path):
-            return
-        if self._file is None and faulthandler.is_enabled():
-            return
+        if self._file is not None and not _has_name(self._file, self._path):
+            self._enable()
+
+    def let_go(self) -> None:
+        """In a forked child: its crashes are not the rank's."""
+        if self._file is not None:
+            faulthandler.disable()
+            self._file = None
+
+    def _enable(self) -> None:
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             file = self._path.open("ab", buffering=0)
         except OSError:
             return
         faulthandler.enable(file=file, all_threads=True)
-        self._file = file  # only now may the one before be closed
+        self._file = file
 
     def close(self) -> None:
         """Stop, and take an empty file away."""

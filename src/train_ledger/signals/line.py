@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 
 from train_ledger.fields import written_number
 
-__all__ = ["Entry", "encode", "plain"]
+__all__ = ["Entry", "detail", "encode", "plain"]
 
 _INT_LIMIT = 2**63
 
 
 class Entry(NamedTuple):
-    """One line before it is written; `event` is None for a step line. A tuple: it is made on the training thread."""
+    """One line before it is written; `event` is None for a step line. A tuple, quick to make."""
 
     t: float
     step: int | None
@@ -30,10 +30,11 @@ class Entry(NamedTuple):
 
 
 def plain(value: object) -> float | int | None:
-    """`value` where it is a plain number, else None: a tensor is never asked for its number, since that waits for the GPU.
+    """`value` where it is a plain number, else None.
 
-    Booleans are no numbers (as for a reader). A subclass of float or int – numpy's float64 is one – is taken
-    by its base, so that no foreign `__float__` runs.
+    A tensor is never asked for its number, since that waits for the GPU. Booleans are no numbers, as for a
+    reader. A subclass of float or int – numpy's float64 is one – is taken by its base, so that no foreign
+    `__float__` runs.
 
     >>> plain(2), plain(0.5), plain(True), plain("2"), plain(None)
     (2, 0.5, None, None, None)
@@ -55,7 +56,7 @@ def encode(entry: Entry, rank: int, attempt: int) -> bytes:
         del head["step"]
     if entry.event is not None:
         head["event"] = entry.event
-        body = {key: _detail(value) for key, value in entry.fields.items()}
+        body = {key: detail(value) for key, value in entry.fields.items()}
     else:
         body = {key: _number(value) for key, value in entry.fields.items() if key != "event"}
     # The head stands first and wins: a field that is called `rank` cannot change whose line it is.
@@ -79,15 +80,19 @@ def _as_float(value: int) -> float:
         return math.inf if value > 0 else -math.inf
 
 
-def _detail(value: object) -> Any:
-    """What an event may carry: numbers, words, and lists or objects of them; anything else by its repr."""
+def detail(value: object) -> Any:
+    """What an event may carry: numbers, words, lists or objects of them; of anything else its type's name.
+
+    >>> detail({"dp": 2, "order": ("tp", "dp"), "loss": float("nan"), "dtype": object()})
+    {'dp': 2, 'order': ['tp', 'dp'], 'loss': 'NaN', 'dtype': 'object'}
+    """
     if value is None or isinstance(value, bool | str):
         return value
     number = plain(value)
     if number is not None:
         return _number(number)
     if isinstance(value, Mapping):
-        return {str(key): _detail(item) for key, item in value.items()}
+        return {str(key): detail(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_detail(item) for item in value]
+        return [detail(item) for item in value]
     return type(value).__name__

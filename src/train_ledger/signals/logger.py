@@ -1,9 +1,9 @@
 """How do lines leave the training thread in microseconds?
 
 The caller checks its values and appends to a bounded deque: no lock, no wake-up, no system call. A daemon
-thread looks a few times a second, turns entries into lines in small slices – it holds the interpreter lock for
-some tens of microseconds at a time – and hands whole lines to the file in one write. Where the file does not
-keep up the oldest lines are dropped and counted; nobody waits.
+thread looks a few times a second, turns entries into lines in small slices, so that it never holds the
+interpreter lock for long, and hands whole lines to the file in one write. Where the file does not keep up the
+oldest lines are dropped and counted; nobody waits.
 """
 
 from __future__ import annotations
@@ -76,22 +76,28 @@ class SignalLogger:
         _LIVE.add(self)
 
     def log(self, *, step: int, **fields: float) -> None:
-        """One line for a step. A value that is no plain number is left out, counted and named once on stderr."""
-        if type(step) is not int and plain(step) is None:
-            self._refuse("step", step)
-            return
+        """One line for a step. What is no plain number is left out, counted, and named once on stderr."""
+        self.log_fields(step, fields)
+
+    def log_fields(self, step: int, fields: dict[str, float]) -> None:
+        """As `log`, with the fields in a dictionary, which the logger keeps."""
+        if type(step) is not int:
+            whole = _whole(step)
+            if whole is None:
+                self._refuse("step", step)
+                return
+            step = whole
         for value in fields.values():
             if type(value) is not float and type(value) is not int:
                 fields = self._plain_fields(fields)
                 break
-        self.put(Entry(time.time(), step, fields))
+        self._put(Entry(time.time(), step, fields))
 
     def event(self, name: str, /, *, t: float | None = None, step: int | None = None, **details: Any) -> None:
         """One event line, such as `ckpt_saved`; `t` is now where it is not given."""
-        self.put(Entry(time.time() if t is None else t, step, details, name))
+        self._put(Entry(time.time() if t is None else t, step, details, name))
 
-    def put(self, entry: Entry) -> None:
-        """Queue a line whose values are known to be plain."""
+    def _put(self, entry: Entry) -> None:
         if not self._silent:
             self._queue.append((next(self._tickets), entry))
 
@@ -124,10 +130,6 @@ class SignalLogger:
 
     # The training thread's rare paths
 
-    def plain_fields(self, fields: Mapping[str, object]) -> dict[str, float]:
-        """The fields that are plain numbers; the others are counted."""
-        return self._plain_fields(fields)
-
     def _plain_fields(self, fields: Mapping[str, object]) -> dict[str, float]:
         kept = {}
         for name, value in fields.items():
@@ -143,7 +145,8 @@ class SignalLogger:
         kind = type(value).__name__
         self._complain(
             name,
-            f"{name}={kind} is no plain number and is left out; pass a float that you have already (a tensor would wait)",
+            f"{name}: a {kind} is no plain number and is left out; pass a float that the host has already, "
+            "since asking a tensor for it would wait for the GPU",
         )
 
     def _complain(self, about: str, message: str) -> None:
@@ -220,6 +223,11 @@ class SignalLogger:
         """In a forked child: the lines, the thread and the file are the parent's."""
         self._silent = True
         self._queue.clear()
+
+
+def _whole(step: object) -> int | None:
+    number = plain(step)
+    return int(number) if number is not None and number == number // 1 else None
 
 
 _LIVE: weakref.WeakSet[SignalLogger] = weakref.WeakSet()

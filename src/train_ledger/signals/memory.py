@@ -27,7 +27,7 @@ _SHORTEST_S = 0.1
 
 
 class MemoryCounters:
-    """The memory fields of a signal line, at most ten times a second, since the call costs a tenth of a millisecond.
+    """The memory fields of a line, ten times a second at most: the call costs a tenth of a millisecond.
 
     The peaks are those since the last line that held them: the allocator's peaks are reset after each reading
     unless `keep_peaks` is set, which leaves `torch.cuda.max_memory_allocated()` to the training and makes the

@@ -1,9 +1,9 @@
 """What is the rank doing now, and how long did each part of the step take?
 
-A phase is timed by the wall and, where CUDA is initialised, by two events on the current stream that are read
-back a step later – by `query`, never by a synchronisation. Phases that raise a reader's patience (a
-checkpoint, an evaluation, …) are written at once; the short ones of every step only when they have been open
-for a second, since that is when somebody may want to know where a hung rank stands.
+A phase is timed by the wall and, where CUDA is initialised, by two events on the current stream that are
+read back a step later (gpu_clock). The phases that raise a reader's patience – a checkpoint, an evaluation –
+are written at once; the short ones of every step only when they have been open for a second, since that is
+when somebody may want to know where a hung rank stands.
 """
 
 from __future__ import annotations
@@ -24,33 +24,35 @@ FIELD_OF_PHASE = {
     "optimizer": "opt_s",
     "checkpoint_save": "ckpt_s",
 }
-_ON_THE_GPU = {"forward", "backward", "optimizer"}
-_QUIET = {"data", "forward", "backward", "optimizer"}
+_ON_THE_GPU = frozenset({"forward", "backward", "optimizer"})
+_WRITTEN_AT_ONCE = frozenset(
+    {"start_up", "compile", "checkpoint_save", "checkpoint_load", "evaluation", "shutdown"}
+)
 _LONG_S = 1.0
-
-Write = Callable[..., None]
 
 
 class Phases:
-    """The phases of one process; `write(name, t=…, **details)` writes an event line."""
+    """The phases of one process; `write(event, t=…, phase=…)` writes an event line."""
 
-    def __init__(self, write: Write) -> None:
-        self._write = write
+    def __init__(self, write: Callable[..., None]) -> None:
+        self.write = write
+        self.gpu = GpuClock()
         self._open: list[OpenPhase] = []
         self._spent: dict[str, float] = {}
-        self._gpu = GpuClock()
-        self.raised: tuple[BaseException, str] | None = None
+        self._raised: tuple[int, str] | None = None
 
     def begin(self, name: str) -> OpenPhase:
+        """A phase that begins with its `with`."""
         return OpenPhase(self, name)
 
     def take(self) -> dict[str, float]:
         """Seconds by field since the last call; GPU times are those of the step before."""
         spent, self._spent = self._spent, {}
-        return {**spent, **self._gpu.take()}
+        spent.update(self.gpu.take())
+        return spent
 
     def announce_long(self) -> None:
-        """Write the start of quiet phases that have been open for long; called by a background thread."""
+        """Write the start of phases that have been open for long; called by a background thread."""
         now = time.monotonic()
         for phase in tuple(self._open):
             if not phase.announced and now - phase.begun > _LONG_S:
@@ -61,17 +63,18 @@ class Phases:
         for phase in reversed(tuple(self._open)):
             phase.end()
 
-    def innermost(self) -> str | None:
-        return self._open[-1].name if self._open else None
+    def raised_in(self, error: BaseException) -> str | None:
+        """The innermost phase that `error` has passed through."""
+        return self._raised[1] if self._raised is not None and self._raised[0] == id(error) else None
 
     # Called by OpenPhase
 
     def entered(self, phase: OpenPhase) -> None:
         self._open.append(phase)
-        if phase.name not in _QUIET:
+        if phase.name in _WRITTEN_AT_ONCE:
             phase.announce()
         elif phase.name in _ON_THE_GPU:
-            phase.gpu = self._gpu.mark()
+            phase.gpu_start = self.gpu.mark()
 
     def left(self, phase: OpenPhase, took_s: float) -> None:
         if phase in self._open:
@@ -79,40 +82,47 @@ class Phases:
         field = FIELD_OF_PHASE.get(phase.name)
         if field is None:
             return
-        if phase.gpu is None:
+        if phase.gpu_start is None:
             self._spent[field] = self._spent.get(field, 0.0) + took_s
         else:
-            self._gpu.pair(field, phase.gpu)
+            self.gpu.pair(field, phase.gpu_start)
 
-    def write(self, event: str, phase: OpenPhase, t: float) -> None:
-        self._write(event, t=t, phase=phase.name)
+    def passed_by(self, error: BaseException, phase: OpenPhase) -> None:
+        # Only the number of the exception is kept: the exception itself would keep the frames of a caught
+        # out-of-memory error alive, and with them their tensors.
+        if self.raised_in(error) is None:
+            self._raised = id(error), phase.name
 
 
 class OpenPhase:
     """One phase while it lasts; a context manager."""
 
-    __slots__ = ("_end_once", "_phases", "announced", "begun", "begun_t", "ended_t", "gpu", "name")
+    __slots__ = ("_end_once", "_phases", "announced", "begun", "begun_t", "ended_t", "gpu_start", "name")
 
     def __init__(self, phases: Phases, name: str) -> None:
         self._phases = phases
         self.name = name
-        self.announced = False
-        self.begun = self.begun_t = 0.0
+        self._reset()
+
+    def _reset(self) -> None:
+        self.begun, self.begun_t = time.monotonic(), time.time()
         self.ended_t: float | None = None
-        self.gpu: Any = None
+        self.announced = False
+        self.gpu_start: Any = None
         self._end_once = [True]
 
     def __enter__(self) -> OpenPhase:
-        self.begun, self.begun_t = time.monotonic(), time.time()
+        self._reset()
         self._phases.entered(self)
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: TracebackType | None) -> None:
-        if error is not None and (self._phases.raised is None or self._phases.raised[0] is not error):
-            self._phases.raised = (error, self.name)
+        if error is not None:
+            self._phases.passed_by(error, self)
         self.end()
 
     def end(self) -> None:
+        """End the phase; a second call does nothing."""
         if self.ended_t is not None:
             return
         took_s = time.monotonic() - self.begun
@@ -122,15 +132,15 @@ class OpenPhase:
             self._write_end()
 
     def announce(self) -> None:
-        """Write the start; where the phase ended meanwhile on its own thread, whoever sees that writes the end."""
-        self._phases.write("phase_start", self, self.begun_t)
+        """Write the start; if the phase has ended meanwhile on its thread, whoever sees it writes the end."""
+        self._phases.write("phase_start", t=self.begun_t, phase=self.name)
         self.announced = True
         if self.ended_t is not None:
             self._write_end()
 
     def _write_end(self) -> None:
         try:
-            self._end_once.pop()  # atomic: two threads may come here, one writes
+            self._end_once.pop()  # atomic: where two threads come here, one writes
         except IndexError:
             return
-        self._phases.write("phase_end", self, self.ended_t or time.time())
+        self._phases.write("phase_end", t=self.ended_t, phase=self.name)

@@ -11,11 +11,11 @@ import json
 import os
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from train_ledger.run_dir import RunDir, write_atomically
-from train_ledger.signals.dump import NoRecorderError, write_dump, write_stacks
+from train_ledger.signals.recorder import NoRecorderError, write_dump, write_stacks
 
 __all__ = ["Requests"]
 
@@ -23,28 +23,19 @@ _REQUEST = re.compile(r"(?P<id>[A-Za-z0-9_-][A-Za-z0-9_.-]*)\.json\Z")
 _REPLY = re.compile(r"\.rank_\d+\.json\Z")
 _LARGEST_BYTES = 1 << 16
 _CLOCK_SLACK_S = 5.0
+_LOOKS = 3
 
 
 class Requests:
-    """The requests to one rank of one attempt; `started` is unix seconds, older ones were meant for others.
+    """The requests to one rank of one attempt; those before `started` (unix s) were meant for others."""
 
-    `after_stacks` is called when the rank's own stacks file has been replaced.
-    """
-
-    def __init__(
-        self,
-        run_dir: RunDir,
-        rank: int,
-        attempt: int,
-        started: float,
-        after_stacks: Callable[[], None] = lambda: None,
-    ) -> None:
+    def __init__(self, run_dir: RunDir, rank: int, attempt: int, started: float) -> None:
         self._run_dir = run_dir
         self._rank = rank
         self._attempt = attempt
         self._started = started
-        self._after_stacks = after_stacks
         self._seen: set[str] = set()
+        self._looks: dict[str, int] = {}
         self.unreadable = 0
 
     def answer_new(self) -> None:
@@ -58,14 +49,17 @@ class Requests:
             match = _REQUEST.match(name)
             if match is None or _REPLY.search(name) or match["id"] in self._seen:
                 continue
-            self._seen.add(match["id"])
             if self._run_dir.reply(match["id"], self._rank).name not in names:
                 self._consider(match["id"])
+            else:
+                self._seen.add(match["id"])
 
     def _consider(self, request_id: str) -> None:
         request = self._read(request_id)
         if request is None:
+            self._look_again(request_id)
             return
+        self._seen.add(request_id)
         ranks, t = request.get("ranks"), request.get("t")
         if isinstance(ranks, list) and self._rank not in ranks:
             return
@@ -80,10 +74,14 @@ class Requests:
                 request = json.loads(file.read(_LARGEST_BYTES))
         except (OSError, ValueError, RecursionError):
             request = None
-        if not isinstance(request, dict):
+        return request if isinstance(request, dict) else None
+
+    def _look_again(self, request_id: str) -> None:
+        """It may still be being written: a few looks more, then it is counted as unreadable."""
+        self._looks[request_id] = self._looks.get(request_id, 0) + 1
+        if self._looks[request_id] >= _LOOKS:
+            self._seen.add(request_id)
             self.unreadable += 1
-            return None
-        return request
 
     def do(self, request_id: str, what: object) -> None:
         """Do one thing and write the answer."""
@@ -92,7 +90,6 @@ class Requests:
                 self._dump(request_id)
             elif what == "stacks":
                 path = write_stacks(self._run_dir.stacks(self._attempt) / f"rank_{self._rank}.txt")
-                self._after_stacks()
                 self._reply(request_id, {"ok": True, "path": str(path)})
             else:
                 self._reply(

@@ -1,4 +1,4 @@
-"""How is a checkpoint saved, loaded, or the model evaluated – long work that others must not take for a hang?"""
+"""How is a checkpoint saved or loaded, or the model evaluated – long work that is not a hang?"""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class Sink:
         self._next_check = 0.0
 
     def write(self, data: bytes) -> bytes:
-        """Write what can be written of `data` (whole lines); returns the rest, to be handed in again later."""
+        """Write what can be written of `data` (whole lines); returns the rest, to be handed in again."""
         if not self._ready():
             return data
         if self._fd is None:

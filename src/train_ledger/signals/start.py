@@ -15,6 +15,7 @@ from train_ledger.signals.attempt import next_attempt
 from train_ledger.signals.bounded import within
 from train_ledger.signals.gpu import gpu_of
 from train_ledger.signals.identity import Identity, identify
+from train_ledger.signals.line import detail
 from train_ledger.signals.memory import MemoryCounters
 from train_ledger.signals.monitor import Monitor
 from train_ledger.signals.throughput import Throughput
@@ -22,7 +23,8 @@ from train_ledger.signals.worker_server import serve
 
 __all__ = ["start"]
 
-_PREPARE_S = 5.0
+_PATIENCE_S = 5.0
+_SILENT = -1
 _current: Monitor | None = None
 
 
@@ -41,74 +43,84 @@ def start(
 
     `rank` and `world_size` are taken from the launcher's environment where they are not given. `parallelism`
     is {"dp", "tp", "pp", "cp", "ep", "order"}, `model` {"params", "layers", "heads", "head_dim", "seq_len"};
-    both, and every further keyword (`gpu_price_per_hour`, `restart_command`, …), go into run.json by rank 0.
-    `worker_server` (or TRAIN_LEDGER_WORKER_SERVER=1) starts torch's own server, which can dump even while
-    Python is locked up. A second call in one process closes the first monitor.
+    both, and every further keyword (`gpu_price_per_hour`, `restart_command`, `peak_flops`, …), go into
+    run.json by rank 0. `worker_server` (or TRAIN_LEDGER_WORKER_SERVER=1) starts torch's own server, which can
+    dump even while C code holds Python's lock. `keep_memory_peaks` leaves torch's peak counters to the
+    training. A second call in one process closes the first monitor and counts as a new attempt.
 
     Never raises for what the machine does: where the run directory cannot be written one line says so on
-    stderr, and the training goes on.
+    stderr, what is not written is counted, and the training goes on.
     """
     global _current
     if _current is not None:
         _current.close()
     place = RunDir(Path(run_dir).absolute())
     me = identify(rank, world_size)
-    attempt = within(_PREPARE_S, lambda: _prepare(place, me), None)
-    if attempt is None:
-        attempt = next_attempt(Path(os.devnull))
-        _say(
-            me, f"{place.path} cannot be written; the training goes on, its signals are dropped until it can"
-        )
-    findings = flight.apply(os.environ, place, attempt)
+    attempt, ready = _attempt(place, me)
+    findings = flight.apply(os.environ, place.comm_traces(attempt) if ready else None)
     gpu = gpu_of(me.local_rank)
-    monitor = Monitor(
-        place,
-        me,
-        attempt,
-        Throughput(model, parallelism, run_json.get("peak_flops"), gpu.get("pci")),
-        MemoryCounters(keep_memory_peaks),
+    throughput = Throughput(
+        model, parallelism, run_json.get("peak_flops"), gpu.get("gpu_name"), gpu.get("pci")
     )
-    served = serve(place, me.rank) if _wants_server(worker_server) else {}
+    monitor = _current = Monitor(place, me, attempt, throughput, MemoryCounters(keep_memory_peaks))
+    throughput.warn = monitor.warn
+    served = serve(place, me.rank) if _server_wanted(worker_server) else {}
     monitor.open(
         world_size=me.world_size, host=me.host, local_rank=me.local_rank, pid=me.pid, **gpu, **served
     )
-    for finding in findings + flight.check(os.environ, me.rank):
+    findings += within(_PATIENCE_S, lambda: flight.check(os.environ, me.rank), [])
+    for finding in findings:
         if finding.level != "note":
             monitor.warn(finding.about, finding.message)
-    if me.rank == 0:
-        constants = {"world_size": me.world_size, "parallelism": parallelism, "model": model, **run_json}
-        if not within(_PREPARE_S, lambda: _write_run(place, constants), False):
-            _say(
-                me,
-                f"{place.run_json} could not be written; name, layout and price of the run are not known to readers",
-            )
-    _current = monitor
+    if me.rank == 0 and ready:
+        constants = {
+            "world_size": me.world_size,
+            "parallelism": parallelism,
+            "model": model,
+            "device": gpu.get("gpu_name"),
+            "peak_flops": throughput.peak,
+            **run_json,
+        }
+        if not within(_PATIENCE_S, lambda: _write_run(place, constants), False):
+            monitor.warn("run.json", f"{place.run_json} could not be written")
     return monitor
 
 
-def _prepare(place: RunDir, me: Identity) -> int:
-    """Make the folders and find the attempt; may take as long as the file system likes."""
+def _attempt(place: RunDir, me: Identity) -> tuple[int, bool]:
+    """The attempt, and whether the run directory could be prepared within a few seconds."""
+    found = within(_PATIENCE_S, lambda: _prepare(place, me), _SILENT)
+    if found is not None and found != _SILENT:
+        return found, True
+    if found == _SILENT:  # a refusal is told by the logger, when it cannot open its file
+        print(
+            f"train-ledger: rank {me.rank}: {place.path} does not answer; the training goes on, "
+            "and its signals are dropped and counted until it does",
+            file=sys.stderr,
+        )
+    return next_attempt(Path(os.devnull)), False
+
+
+def _prepare(place: RunDir, me: Identity) -> int | None:
+    """Make the folders and find the attempt, as slowly as the disk likes; None where that is refused."""
     attempt = next_attempt(place.signals_of(me.rank))
-    for folder in (place.signals, place.requests, place.comm_traces(attempt), place.stacks(attempt)):
-        folder.mkdir(parents=True, exist_ok=True)
+    try:
+        for folder in (place.signals, place.requests, place.comm_traces(attempt), place.stacks(attempt)):
+            folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return None
     return attempt
 
 
 def _write_run(place: RunDir, constants: Mapping[str, Any]) -> bool:
     """Create run.json or bring it up to date: what others wrote there stays, what is given now counts."""
+    first = {"run": place.path.name, "started": time.time()}
+    given = {key: detail(value) for key, value in constants.items() if value is not None}
     try:
-        there = place.read_run()
+        place.merge_run({**first, **place.read_run(), **given})
     except RunDirError:
         return False
-    first = {"run": place.path.name, "started": time.time()}
-    given = {key: value for key, value in constants.items() if value is not None}
-    place.merge_run({**first, **there, **given})
     return True
 
 
-def _wants_server(asked: bool | None) -> bool:
+def _server_wanted(asked: bool | None) -> bool:
     return os.environ.get("TRAIN_LEDGER_WORKER_SERVER") == "1" if asked is None else asked
-
-
-def _say(me: Identity, message: str) -> None:
-    print(f"train-ledger: rank {me.rank}: {message}", file=sys.stderr)

@@ -13,10 +13,10 @@ __all__ = ["Throughput"]
 
 
 class Throughput:
-    """tps, tflops and mfu of a step; `said` is called once with words where a figure cannot be right.
+    """tps, tflops and mfu of a step; `warn(about, message)` is called once for an mfu that cannot be right.
 
-    `peak` is the device's dense peak in FLOP/s where the user gives one; else it is looked up by the device's
-    name as soon as CUDA is initialised.
+    `peak` is the device's dense peak in FLOP/s: as the user gave it, else by the name of the device, which is
+    asked of torch once CUDA is initialised where it was not known before; None while it is not known.
     """
 
     def __init__(
@@ -24,16 +24,17 @@ class Throughput:
         model: Mapping[str, Any] | None,
         parallelism: Mapping[str, Any] | None,
         peak: float | None = None,
+        device: str | None = None,
         pci: str | None = None,
     ) -> None:
         self._flop_per_token = flop_per_token(model)
         self._sharers = non_data_parallel_size(parallelism)
         self._quantised = is_quantised(model)
         self._pci = pci
-        self._peak = peak
-        self._looked_up = peak is not None
-        self.over_peak: Callable[[str], None] = lambda message: None
-        self._said = False
+        self._device_known = peak is not None or device is not None
+        self.peak = peak_flops(device, pci) if peak is None and device is not None else peak
+        self.warn: Callable[[str, str], None] = lambda about, message: None
+        self._warned = False
 
     def fields(self, tokens: float, step_time_s: float) -> dict[str, float]:
         """The fields that can be known; `tokens` are those of this rank's data-parallel share of the step."""
@@ -48,18 +49,18 @@ class Throughput:
         if not peak:
             return {"tps": tps, "tflops": flops / 1e12}
         mfu = 100 * flops / peak
-        if mfu > 100 and not self._said:
-            self._said = True
-            self.over_peak(
-                f"mfu is {mfu:.0f} %: more than the device can do; check model, parallelism, tokens and peak_flops given to start()"
+        if mfu > 100 and not self._warned:
+            self._warned = True
+            self.warn(
+                "mfu",
+                f"mfu is {mfu:.0f} %, more than the device can do: check model, parallelism and peak_flops "
+                "given to start(), and the tokens given to step()",
             )
         return {"tps": tps, "tflops": flops / 1e12, "mfu": mfu}
 
     def _device_peak(self) -> float | None:
-        if not self._looked_up:
-            cuda = getattr(sys.modules.get("torch"), "cuda", None)
-            if cuda is None or not cuda.is_initialized():
-                return None
-            self._looked_up = True
-            self._peak = peak_flops(cuda.get_device_name(), self._pci)
-        return self._peak
+        cuda = getattr(sys.modules.get("torch"), "cuda", None)
+        if not self._device_known and cuda is not None and cuda.is_initialized():
+            self._device_known = True
+            self.peak = peak_flops(cuda.get_device_name(), self._pci)
+        return self.peak

@@ -13,12 +13,12 @@ rank.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import signal
 import socket
 import threading
 from collections.abc import Callable
+from functools import cache
 from types import FrameType
 
 __all__ = ["Wakeup", "die_of"]
@@ -67,10 +67,6 @@ class Wakeup:
             writer, self._writer = self._writer, None
             writer.close()
 
-    def after_fork_in_child(self) -> None:
-        """The child is not the rank: its signals act by default and never reach the parent's descriptor."""
-        self.close()
-
     def _take_descriptor(self) -> bool:
         self._reader, self._writer = socket.socketpair()
         self._writer.setblocking(False)
@@ -91,6 +87,7 @@ class Wakeup:
             self.trouble = f"signals are not watched: {error}"
             self.close()
             return
+        _libc_signal()  # looked up now: when it is needed the disk may hang
         for number in _WATCHED:
             if signal.getsignal(number) == signal.SIG_DFL:
                 signal.signal(number, _nothing)
@@ -116,9 +113,16 @@ def die_of(number: int) -> None:
 def _restore_default(number: int) -> None:
     if threading.current_thread() is threading.main_thread():
         signal.signal(number, signal.SIG_DFL)
-        return
-    # signal.signal is for the main thread alone, and that one may hang.
-    libc_signal = ctypes.CDLL(None).signal
-    libc_signal.argtypes = (ctypes.c_int, ctypes.c_void_p)
-    libc_signal.restype = ctypes.c_void_p
-    libc_signal(int(number), None)
+    else:
+        _libc_signal()(int(number), None)
+
+
+@cache
+def _libc_signal() -> Callable[[int, None], object]:
+    """C's signal(): Python's own is for the main thread alone, and that one may hang."""
+    import ctypes  # here, since `import train_ledger` is to be quick
+
+    function = ctypes.CDLL(None).signal
+    function.argtypes = (ctypes.c_int, ctypes.c_void_p)
+    function.restype = ctypes.c_void_p
+    return function

@@ -7,7 +7,6 @@ may write there, or, where that path is too long for one, on a loopback port.
 
 from __future__ import annotations
 
-import ctypes
 import importlib
 import os
 from typing import Any
@@ -20,7 +19,7 @@ _LONGEST_SOCKET_PATH = 107
 
 
 def serve(run_dir: RunDir, rank: int) -> dict[str, Any]:
-    """Start the server; {"worker_server": "unix:/…" or "tcp:127.0.0.1:port"}, or {"worker_server_error": why}.
+    """Start the server; {"worker_server": "unix:/…" or "tcp:127.0.0.1:…"} or {"worker_server_error": why}.
 
     Imports torch, since it was asked for.
     """
@@ -50,4 +49,6 @@ def _on_socket(server_type: Any, path: str) -> dict[str, Any]:
 def _keep_for_ever(server: Any) -> None:
     # Its destructor and shutdown() join a thread that may still serve somebody, which held exits up for good
     # (torch 2.13): the server lives until the process ends.
+    import ctypes  # here, since `import train_ledger` is to be quick
+
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(server))

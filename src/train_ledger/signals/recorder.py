@@ -18,7 +18,7 @@ from typing import Any
 
 from train_ledger.run_dir import write_atomically
 
-__all__ = ["NoRecorderError", "has_entries", "recorded", "stacks", "write_dump", "write_stacks"]
+__all__ = ["NoRecorderError", "Warmth", "recorded", "write_dump", "write_stacks"]
 
 
 class NoRecorderError(Exception):
@@ -41,21 +41,41 @@ def recorded(with_stacks: bool) -> bytes:
     except RuntimeError as error:
         raise NoRecorderError(f"torch could not dump its Flight Recorder: {error}") from error
     # A CUDA build keeps NCCL's recorder and the general one (gloo) apart: the one that was used is meant.
-    return next((trace for trace in found if has_entries(trace)), found[0])
+    return next((trace for trace in found if _has_entries(trace)), found[0])
 
 
-def has_entries(trace: bytes) -> bool:
-    """True where at least one collective was recorded."""
+class Warmth:
+    """Whether a dump with stacks is quick: turning addresses into lines takes seconds the first time."""
+
+    def __init__(self) -> None:
+        self.warm = False
+
+    def see_to(self) -> None:
+        """Take one dump with stacks once a collective has been recorded, while the ring is still small."""
+        if self.warm:
+            return
+        try:
+            if _has_entries(recorded(with_stacks=False)):
+                recorded(with_stacks=True)
+                self.warm = True
+        except NoRecorderError:
+            return  # torch.distributed may yet be imported
+
+
+def _has_entries(trace: bytes) -> bool:
     return b"profiling_name" in trace
 
 
 def write_dump(path: Path, with_stacks: bool) -> Path:
-    """Write this process's dump to `path` as a whole; raises NoRecorderError, and OSError where it cannot be written."""
+    """Write this process's dump to `path` as a whole.
+
+    Raises NoRecorderError where there is none, and OSError where it cannot be written.
+    """
     write_atomically(path, recorded(with_stacks))
     return path
 
 
-def stacks() -> bytes:
+def _stacks() -> bytes:
     """The Python stacks of all threads, in faulthandler's form."""
     with _memory_file() as file:
         faulthandler.dump_traceback(file=file, all_threads=True)
@@ -65,7 +85,7 @@ def stacks() -> bytes:
 
 def write_stacks(path: Path) -> Path:
     """Write the stacks of this process to `path` as a whole; raises OSError where it cannot be written."""
-    write_atomically(path, stacks())
+    write_atomically(path, _stacks())
     return path
 
 
