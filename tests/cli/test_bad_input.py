@@ -102,6 +102,11 @@ def test_a_run_that_may_not_be_read(tmp_path: Path) -> None:
     assert "Permission denied" in _ends_in_one_line(["diagnose", tmp_path])
 
 
+def test_a_folder_where_a_file_is_wanted(tmp_path: Path) -> None:
+    (tmp_path / "run.json").mkdir()
+    assert "run.json" in _ends_in_one_line(["diagnose", tmp_path])
+
+
 def test_a_report_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     (tmp_path / "run").mkdir()
