@@ -13,6 +13,7 @@ import errno
 import os
 import stat
 import time
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -55,8 +56,9 @@ class _Followed:
     quiet_since: float | None = None
 
     @property
-    def order(self) -> tuple[bool, Name]:
-        return self.named, self.name
+    def order(self) -> tuple[int, bool, Name]:
+        """Within a series a file that lost its name is older than those that have one."""
+        return self.name.series, self.named, self.name
 
 
 class Follower:
@@ -73,7 +75,7 @@ class Follower:
         self._drain_s = drain_s
         self._files: dict[Identity, _Followed] = {}
         self._troubles: dict[str, str] = {}
-        self._turn = 0
+        self._last_series = -1
 
     def __enter__(self) -> Self:
         return self
@@ -107,21 +109,24 @@ class Follower:
         share = max(_SHARE_BYTES, max_bytes // max(1, len(news)))
         lines: list[Line] = []
         waiting: set[int] = set()
-        for followed in self._in_turn(news, max_bytes // share):
-            if followed.name.series not in waiting:
+        left = max_bytes
+        for followed in self._in_turn(news):
+            if left <= 0:
+                break
+            series, stream = followed.name.series, followed.stream
+            if series not in waiting:
+                left -= min(share, stream.unread_bytes)
+                self._last_series = series
                 lines += self._read(followed, share)
-            if followed.stream.unread_bytes:
-                waiting.add(followed.name.series)
+            if stream.unread_bytes:
+                waiting.add(series)
         return lines
 
-    def _in_turn(self, news: list[_Followed], count: int) -> list[_Followed]:
-        if len(news) <= count:
-            return news
-        start = self._turn % len(news)
-        self._turn += count
-        chosen = {id(followed) for followed in (news[start:] + news[:start])[:count]}
-        series = {followed.name.series for followed in news if id(followed) in chosen}
-        return [followed for followed in news if followed.name.series in series]
+    def _in_turn(self, news: list[_Followed]) -> list[_Followed]:
+        """Beginning with the series after the one that was read last, since a poll may not get through."""
+        news.sort(key=lambda followed: followed.order)
+        start = bisect_right(news, self._last_series, key=lambda followed: followed.name.series)
+        return news[start:] + news[:start]
 
     def _read(self, followed: _Followed, share: int) -> list[Line]:
         try:
@@ -137,7 +142,7 @@ class Follower:
         yield Name(0, 0, str(self.path))
 
     def _look(self) -> list[_Followed]:
-        """The files that have something new, files without a name first."""
+        """The files that have something new."""
         for followed in self._files.values():
             followed.named = False
         news = []
@@ -146,8 +151,7 @@ class Follower:
             if followed_here:
                 news.append(followed_here)
         unnamed = [followed for followed in self._files.values() if not followed.named]
-        news += [followed for followed in unnamed if self._look_at_unnamed(followed)]
-        return sorted(news, key=lambda followed: followed.order)
+        return news + [followed for followed in unnamed if self._look_at_unnamed(followed)]
 
     def _look_at(self, name: Name) -> _Followed | None:
         try:

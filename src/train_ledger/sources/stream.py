@@ -9,6 +9,7 @@ over the NULs that a writer which kept its old position leaves after a truncatio
 from __future__ import annotations
 
 import os
+import time
 from collections import Counter
 
 import msgspec
@@ -17,6 +18,7 @@ __all__ = ["LINE_LIMIT_BYTES", "Line", "Stream"]
 
 LINE_LIMIT_BYTES = 1 << 20
 _PROOF_BYTES = 64
+_FRESH_NS = 1_000_000_000
 
 
 class Line(msgspec.Struct, frozen=True, gc=False):
@@ -77,7 +79,9 @@ class Stream:
         looked = (status.st_size, status.st_mtime_ns)
         if looked == self._looked:
             return self.unread_bytes > 0
-        self._looked = looked
+        # Within one tick of the file system's clock a file can change and keep its time and its size.
+        fresh = abs(time.time_ns() - status.st_mtime_ns) < _FRESH_NS
+        self._looked = None if fresh else looked
         self.size = status.st_size
         if not self._goes_on():
             self._start_over()

@@ -1,0 +1,407 @@
+"""Files that other programs append to, rotate, cut, delete and make anew."""
+
+from __future__ import annotations
+
+import os
+import socket
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from train_ledger.sources import FolderFollower, Follower
+from train_ledger.sources.stream import LINE_LIMIT_BYTES
+
+
+def append(path: Path, data: bytes) -> None:
+    with path.open("ab") as file:
+        file.write(data)
+
+
+def read(follower: Follower, **limits: int) -> list[bytes]:
+    return [line.data for line in follower.poll(**limits)]
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    return tmp_path / "rank.jsonl"
+
+
+def test_a_torn_line_is_delivered_once_and_whole(log: Path) -> None:
+    follower = Follower(log)
+    append(log, b'{"step": 1}\n{"st')
+    assert read(follower) == [b'{"step": 1}']
+    assert read(follower) == []
+    append(log, b'ep": 2}\n')
+    assert read(follower) == [b'{"step": 2}']
+
+
+def test_a_line_torn_inside_a_character_is_put_together(log: Path) -> None:
+    follower = Follower(log)
+    whole = "größer\n".encode()
+    append(log, whole[:3])
+    assert read(follower) == []
+    append(log, whole[3:])
+    assert read(follower) == [whole[:-1]]
+
+
+def test_lines_say_where_they_stand(log: Path) -> None:
+    append(log, b"a\nb\n")
+    follower = Follower(log)
+    follower.poll()
+    append(log, b"c\n")
+    (line,) = follower.poll()
+    assert (line.file, line.number) == (str(log), 3)
+
+
+def test_a_file_may_come_later(log: Path) -> None:
+    follower = Follower(log)
+    assert read(follower) == []
+    append(log, b"a\n")
+    assert read(follower) == [b"a"]
+    assert not follower.skipped
+
+
+def test_copytruncate_starts_over(log: Path) -> None:
+    append(log, b"".join(b"step %d\n" % step for step in range(50)))
+    follower = Follower(log)
+    assert len(read(follower)) == 50
+    os.truncate(log, 0)
+    append(log, b"".join(b"step %d\n" % step for step in range(100, 105)))
+    assert read(follower)[-1] == b"step 104"
+    assert follower.skipped["truncated"] == 1
+
+
+@pytest.mark.parametrize("more", [0, 1, 500])
+def test_a_file_written_anew_in_place_and_as_long_as_before_starts_over(log: Path, more: int) -> None:
+    append(log, b"old %04d\n" % 1 * 50)
+    follower = Follower(log)
+    read(follower)
+    new = [b"new %04d" % number for number in range(50 + more)]
+    log.write_bytes(b"".join(line + b"\n" for line in new))
+    assert read(follower) == new
+
+
+def test_the_rest_of_a_renamed_file_comes_before_the_new_one(log: Path) -> None:
+    append(log, b"a\n")
+    follower = Follower(log)
+    read(follower)
+    with log.open("ab", buffering=0) as writer:
+        writer.write(b"b\n")
+        log.rename(log.with_suffix(".old"))
+        append(log, b"d\n")
+        writer.write(b"c\n")
+    assert read(follower) == [b"b", b"c", b"d"]
+
+
+def test_a_renamed_file_is_followed_while_its_writer_goes_on(log: Path) -> None:
+    follower = Follower(log)
+    with log.open("ab", buffering=0) as writer:
+        writer.write(b"a\n")
+        read(follower)
+        log.rename(log.with_suffix(".old"))
+        append(log, b"b\n")
+        assert read(follower) == [b"b"]
+        writer.write(b"late\n")
+        assert read(follower) == [b"late"]
+
+
+def test_a_silent_renamed_file_is_let_go(log: Path) -> None:
+    follower = Follower(log, drain_s=0.0)
+    append(log, b"a\nunfinished")
+    read(follower)
+    log.rename(log.with_suffix(".old"))
+    append(log, b"b\n")
+    assert read(follower) == [b"b"]
+    assert follower.files == 1
+    assert follower.skipped["torn"] == 1
+
+
+@pytest.mark.parametrize("length", [1, 2, 30])
+def test_a_deleted_and_recreated_file_is_read_from_its_start(log: Path, length: int) -> None:
+    append(log, b"same header\n" + b"a\n")
+    follower = Follower(log)
+    read(follower)
+    log.unlink()
+    append(log, b"same header\n" + b"b\n" * length)
+    assert read(follower) == [b"same header", *[b"b"] * length]
+
+
+def test_nuls_that_a_truncation_left_are_stepped_over(log: Path) -> None:
+    log.write_bytes(b"x" * 4095 + b"\n")
+    follower = Follower(log)
+    read(follower)
+    with log.open("r+b", buffering=0) as writer:  # a writer that does not append keeps its position
+        writer.seek(0, os.SEEK_END)
+        os.truncate(log, 0)
+        writer.write(b'{"step": 7}\n')
+    assert read(follower) == [b'{"step": 7}']
+    assert follower.skipped["nul_bytes"] == 4096
+
+
+def test_a_hole_of_gigabytes_takes_one_poll_or_two(log: Path) -> None:
+    with log.open("wb") as writer:
+        writer.seek(8 << 30)
+        writer.write(b"after the hole\n")
+    follower = Follower(log)
+    assert read(follower) + read(follower) == [b"after the hole"]
+
+
+def test_nuls_at_the_end_are_awaited_since_the_data_may_still_come(log: Path) -> None:
+    follower = Follower(log)
+    log.write_bytes(b"a\n" + b"\0" * 100)  # as NFS shows a write that has not arrived, or fallocate
+    assert read(follower) == [b"a"]
+    with log.open("r+b") as writer:
+        writer.seek(2)
+        writer.write(b"b\n")
+    assert read(follower) == [b"b"]
+    assert not follower.skipped
+
+
+def test_what_was_cut_off_before_nuls_is_counted(log: Path) -> None:
+    log.write_bytes(b'{"st' + b"\0" * 10 + b'{"step": 1}\n')
+    follower = Follower(log)
+    assert read(follower) == [b'{"step": 1}']
+    assert follower.skipped == {"nul_bytes": 10, "torn": 1}
+
+
+@pytest.mark.parametrize("length", [LINE_LIMIT_BYTES + 1, 3 * LINE_LIMIT_BYTES])
+@pytest.mark.parametrize("max_bytes", [1 << 16, 1 << 24])
+def test_an_endless_line_is_skipped_and_counted(log: Path, length: int, max_bytes: int) -> None:
+    log.write_bytes(b"a\n" + b"x" * length + b"\nb\n")
+    follower = Follower(log)
+    lines = []
+    while not lines or not follower.caught_up:
+        lines += read(follower, max_bytes=max_bytes)
+    assert lines == [b"a", b"b"]
+    assert follower.skipped == {"too_long": 1}
+
+
+def test_a_poll_is_bounded_and_says_what_is_left(log: Path) -> None:
+    append(log, b"%099d\n" % 1 * 10_000)
+    follower = Follower(log)
+    first = read(follower, max_bytes=100_000)
+    assert 0 < len(first) <= 1000
+    assert follower.lag_bytes == 1_000_000 - 100_000
+    assert not follower.caught_up
+
+
+class TestWhatIsNoFile:
+    def test_a_directory_a_fifo_and_a_socket(self, tmp_path: Path) -> None:
+        (tmp_path / "a.jsonl").mkdir()
+        os.mkfifo(tmp_path / "b.jsonl")
+        with socket.socket(socket.AF_UNIX) as server:
+            server.bind(str(tmp_path / "c.jsonl"))
+            follower = everything(tmp_path)
+            assert read(follower) == read(follower) == []
+        assert follower.skipped == {"not_a_file": 3}
+
+    def test_a_dangling_link_is_counted_until_it_leads_somewhere(self, tmp_path: Path) -> None:
+        (tmp_path / "link.jsonl").symlink_to(tmp_path / "target")
+        follower = everything(tmp_path)
+        assert read(follower) == read(follower) == []
+        assert follower.skipped == {"dangling_link": 1}
+        append(tmp_path / "target", b"a\n")
+        assert read(follower) == [b"a"]
+
+    def test_a_name_that_vanished_between_two_looks(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        follower = everything(tmp_path)
+        monkeypatch.setattr(os, "listdir", lambda _: ["gone.jsonl"])
+        assert read(follower) == []
+        assert follower.skipped == {"vanished": 1}
+
+    @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+    def test_an_unreadable_file(self, log: Path) -> None:
+        log.write_bytes(b"a\n")
+        log.chmod(0)
+        follower = Follower(log)
+        assert read(follower) == read(follower) == []
+        assert follower.skipped == {"unreadable": 1}
+        assert follower.last_problem == f"{log}: Permission denied"
+
+    def test_a_folder_that_is_not_there(self, tmp_path: Path) -> None:
+        follower = everything(tmp_path / "signals")
+        assert read(follower) == []
+        assert not follower.skipped
+
+    def test_a_file_that_the_server_forgot(self, log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        append(log, b"a\n")
+        follower = Follower(log)
+        with monkeypatch.context() as stale:
+            stale.setattr(os, "pread", raises_stale)
+            assert read(follower) == []
+        assert follower.skipped == {"stale": 1}
+        assert read(follower) == [b"a"]
+
+
+def raises_stale(*_: object) -> bytes:
+    raise OSError(116, "Stale file handle")
+
+
+def everything(folder: Path) -> FolderFollower:
+    return FolderFollower(folder, lambda name: (0, 0) if name.endswith(".jsonl") else None)
+
+
+def rotated(name: str) -> tuple[int, int] | None:
+    """a.log.2 is older than a.log.1 is older than a.log."""
+    return (0, -int(name.rpartition(".")[2])) if name[-1].isdecimal() else (0, 0)
+
+
+class TestFolder:
+    def test_older_files_of_a_series_come_first(self, tmp_path: Path) -> None:
+        for name, data in (("a.log", b"3\n"), ("a.log.1", b"2\n"), ("a.log.2", b"1\n")):
+            append(tmp_path / name, data)
+        assert read(FolderFollower(tmp_path, rotated)) == [b"1", b"2", b"3"]
+
+    def test_a_file_renamed_within_the_series_is_not_read_again(self, tmp_path: Path) -> None:
+        follower = FolderFollower(tmp_path, rotated)
+        append(tmp_path / "a.log", b"1\n")
+        assert read(follower) == [b"1"]
+        append(tmp_path / "a.log", b"2\n")
+        (tmp_path / "a.log").rename(tmp_path / "a.log.1")
+        append(tmp_path / "a.log", b"3\n")
+        assert read(follower) == [b"2", b"3"]
+
+    def test_a_second_name_of_a_file_is_not_read_again(self, tmp_path: Path) -> None:
+        append(tmp_path / "a.log", b"1\n")
+        os.link(tmp_path / "a.log", tmp_path / "a.log.1")
+        (tmp_path / "a.log.2").symlink_to("a.log")
+        assert read(FolderFollower(tmp_path, rotated)) == [b"1"]
+
+    def test_a_newer_file_waits_for_the_backlog_of_the_older(self, tmp_path: Path) -> None:
+        append(tmp_path / "a.log.1", b"".join(b"%099d\n" % number for number in range(2000)))
+        append(tmp_path / "a.log", b"".join(b"%099d\n" % number for number in range(2000, 2010)))
+        follower = FolderFollower(tmp_path, rotated)
+        numbers: list[int] = []
+        while len(numbers) < 2010:
+            numbers += [int(line) for line in read(follower, max_bytes=1)]
+        assert numbers == list(range(2010))
+
+    def test_no_file_runs_ahead_of_the_others(self, tmp_path: Path) -> None:
+        for rank in range(4):
+            append(tmp_path / f"rank.{rank}", b"%099d\n" % 1 * 10_000)
+        follower = FolderFollower(tmp_path, lambda name: (int(name[-1]), 0))
+        counts = dict.fromkeys(range(4), 0)
+        for line in follower.poll(max_bytes=1_000_000):
+            counts[int(line.file[-1])] += 1
+        assert len(set(counts.values())) == 1
+
+
+class WriterAndReader(RuleBasedStateMachine):
+    """Whatever a writer does to its file, every complete line is read exactly once, in order.
+
+    Where no reader could know of lines – they were cut away before anybody looked – the model looks first.
+    """
+
+    def follower_of(self, path: Path) -> Follower:
+        return FolderFollower(
+            path.parent, lambda name: (0, int(name.rpartition(".")[2].replace("jsonl", "999")))
+        )
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = tempfile.TemporaryDirectory()
+        self.path = Path(self.folder.name) / "rank.jsonl"
+        self.writer = self.path.open("ab", buffering=0)
+        self.follower = self.follower_of(self.path)
+        self.count = 0
+        self.unfinished = b""
+        self.due: list[bytes] = []
+        self.got: list[bytes] = []
+        self.rotations = 0
+
+    def teardown(self) -> None:
+        self.poll()
+        assert self.got == self.due
+        self.writer.close()
+        self.follower.close()
+        self.folder.cleanup()
+
+    @rule(size=st.integers(0, 300), cut=st.floats(0, 1))
+    def write_line_in_two_pieces(self, size: int, cut: float) -> None:
+        self.finish()
+        line = b"%d %s" % (self.count, b"x" * size)
+        self.count += 1
+        at = int(cut * len(line))
+        self.writer.write(line[:at])
+        self.unfinished = line[:at]
+        self.rest = line[at:]
+
+    @precondition(lambda self: self.unfinished)
+    @rule()
+    def finish(self) -> None:
+        if self.unfinished:
+            self.writer.write(self.rest + b"\n")
+            self.due.append(self.unfinished + self.rest)
+            self.unfinished = b""
+
+    @rule(count=st.integers(1, 40))
+    def write_lines(self, count: int) -> None:
+        self.finish()
+        lines = [b"%d" % number for number in range(self.count, self.count + count)]
+        self.count += count
+        self.writer.write(b"".join(line + b"\n" for line in lines))
+        self.due += lines
+
+    @rule()
+    def poll(self) -> None:
+        while True:
+            self.got += read(self.follower)
+            if self.follower.caught_up:
+                return
+
+    @rule()
+    def rotate_by_rename(self) -> None:
+        self.finish()
+        self.rotations += 1
+        self.path.rename(f"{self.path}.{self.rotations}")
+        self.reopen("ab")
+
+    @rule(position_kept=st.booleans())
+    def copytruncate(self, position_kept: bool) -> None:
+        self.poll()
+        self.unfinished = b""
+        if position_kept:  # a writer that does not append leaves NULs in front of its next line
+            self.reopen("r+b")
+            self.writer.seek(0, os.SEEK_END)
+        os.truncate(self.path, 0)
+
+    @rule()
+    def delete_and_recreate(self) -> None:
+        self.poll()
+        self.unfinished = b""
+        self.path.unlink()
+        self.reopen("ab")
+
+    def reopen(self, mode: str) -> None:
+        self.writer.close()
+        self.writer = self.path.open(mode, buffering=0)
+
+    @invariant()
+    def nothing_is_read_twice_or_out_of_order(self) -> None:
+        assert self.got == self.due[: len(self.got)]
+
+
+class WriterAndReaderOfOneName(WriterAndReader):
+    """The same with a reader that knows one name only: it must have seen a file before its renaming."""
+
+    def follower_of(self, path: Path) -> Follower:
+        return Follower(path)
+
+    @rule()
+    def rotate_by_rename(self) -> None:
+        self.poll()
+        self.write_lines(3)
+        super().rotate_by_rename()
+
+
+TestWriterAndReader = WriterAndReader.TestCase
+TestWriterAndReaderOfOneName = WriterAndReaderOfOneName.TestCase
+TestWriterAndReader.settings = TestWriterAndReaderOfOneName.settings = settings(
+    max_examples=60, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
+)
