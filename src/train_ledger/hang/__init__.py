@@ -8,45 +8,9 @@ signal, its exception – is handed in.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-
-from train_ledger.answer import HangAnswer
-from train_ledger.config import Limits
 from train_ledger.hang import stacks
-from train_ledger.hang.conclude import conclude
-from train_ledger.hang.dump_files import read_dumps
-from train_ledger.hang.findings import Evidence
-from train_ledger.hang.groups import build_groups, world_of
+from train_ledger.hang.analysis import analyse
 from train_ledger.hang.knowledge import RankKnowledge, first_fallen
-from train_ledger.hang.roots import find_roots
 from train_ledger.hang.stacks import RankStack, StackGroup
 
 __all__ = ["RankKnowledge", "RankStack", "StackGroup", "analyse", "first_fallen", "stacks"]
-
-
-def analyse(
-    paths: Sequence[Path],
-    *,
-    stacks: Mapping[int, RankStack] | None = None,
-    known: Mapping[int, RankKnowledge] | None = None,
-    world_size: int | None = None,
-    limits: Limits | None = None,
-    since_t: float | None = None,
-) -> HangAnswer:
-    """What the dumps in `paths` (files or folders) say, joined with what else is handed in, by rank.
-
-    `world_size` tells of ranks that left nothing; without it the world ends at the highest rank that is named
-    anywhere. A dump whose file and newest entry are both from before `since_t` (unix seconds) is listed as
-    stale and not reasoned over. Never raises for what is in a file: what could not be read is in the answer.
-    """
-    read = read_dumps(list(paths), limits or Limits(), since_t)
-    known = known or {}
-    world = world_of(read.dumps, {*read.damaged, *known, *(stacks or {})}, world_size)
-    fallen = first_fallen(known, world)
-    views = build_groups(read.dumps, world)
-    pending = [view for view in views if view.waiting]
-    ended = not pending and any(it.gone or it.exception or it.signal for it in known.values())
-    found = find_roots(views if ended else pending, fallen=fallen, damaged=read.damaged, ended=ended)
-    evidence = Evidence({dump.rank: dump for dump in read.dumps}, stacks or {}, known, fallen)
-    return conclude(found, read, pending, evidence, world)

@@ -9,7 +9,7 @@ Formats: versions 1.0 to 2.11, pickle and JSON (torch/csrc/distributed/c10d/Flig
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec

@@ -50,7 +50,7 @@ def rank_of(name: str) -> int | None:
     (12, 5, None)
     """
     found = _RANK.search(_SUFFIX.sub("", name))
-    return int(found[1]) if found and len(found[1]) <= 7 else None
+    return int(found[1]) if found and len(found[1]) <= 6 else None
 
 
 def host_of(name: str) -> str | None:

@@ -132,8 +132,10 @@ def _pair(root: Root) -> str:
     ranks = root.view.group.ranks
     if root.op.source is None or root.op.target is None:
         return root.op.name
-    source = "any rank" if root.op.source < 0 else f"rank {ranks[root.op.source]}"
-    return f"{root.op.name} from {source} to rank {ranks[root.op.target]} in {root.view.label}"
+    source, target = (
+        f"rank {ranks[it]}" if it >= 0 else "any rank" for it in (root.op.source, root.op.target)
+    )
+    return f"{root.op.name} from {source} to {target} in {root.view.label}"
 
 
 def _sides(root: Root) -> Iterator[str]:

@@ -70,12 +70,14 @@ class GroupView:
 
 
 _DIGITS = re.compile(r"\d{1,9}")
+_MOST_RANKS = 1 << 17
+"""A rank beyond is damage, not a rank; without a bound one flipped bit would make a world of a billion."""
 
 
 @lru_cache(maxsize=65536)
 def _ranks(text: str) -> tuple[int, ...]:
     """The ranks in "[0, 1, 2]", as listed; nothing is evaluated."""
-    return tuple(int(digits) for digits in _DIGITS.findall(text))
+    return tuple(rank for digits in _DIGITS.findall(text) if (rank := int(digits)) < _MOST_RANKS)
 
 
 def world_of(dumps: Sequence[Dump], others: Iterable[int], world_size: int | None) -> tuple[int, ...]:

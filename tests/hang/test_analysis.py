@@ -1,0 +1,402 @@
+"""From a few lines that tell a job to the rank that is named."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hang.recorder import Job, answer_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from train_ledger.answer import HangAnswer, to_json
+from train_ledger.hang import RankKnowledge
+
+
+def healthy(world: int = 4, **how: Any) -> Job:
+    """A job that has run three collectives."""
+    job = Job(world, **how)
+    for _ in range(3):
+        job.issue(range(world), done=True)
+    return job
+
+
+def others(world: int, *ranks: int) -> list[int]:
+    return [rank for rank in range(world) if rank not in ranks]
+
+
+def test_a_job_with_nothing_pending_does_not_hang_and_the_stacks_are_next() -> None:
+    answer = answer_of(healthy())
+    assert (answer.verdict, answer.culprits, answer.findings) == ("no_hang", (), ())
+    assert "py-spy" in answer.next[0].command
+
+
+def test_a_rank_that_never_comes() -> None:
+    job = healthy()
+    job.issue([0, 1, 3], "all_gather_into_tensor")
+    answer = answer_of(job)
+    assert (answer.kind, answer.culprits, answer.seq, answer.op) == (
+        "missing_ranks",
+        (2,),
+        4,
+        "all_gather_into_tensor",
+    )
+    assert answer.findings[0].waiting == (0, 1, 3)
+    assert answer.findings[0].evidence[1] == "rank 2 last issued number 3 there: all_reduce, done"
+    assert answer.findings[0].frame == "train.py:88 train_step"
+
+
+def test_the_walk_through_of_a_rank_dependent_check() -> None:
+    """Rank 5 all_reduces a flag of one element where its seven peers gather parameters."""
+    job = healthy(8)
+    job.issue(others(8, 5), "_allgather_base", size=[[2097152]], out=[[16777216]])
+    job.issue(
+        [5],
+        "all_reduce",
+        size=[[1]],
+        frames=[{"name": "_check_batch", "filename": "/job/train.py", "line": 88}],
+    )
+    answer = answer_of(job)
+    assert (answer.kind, answer.culprits, answer.seq) == ("collective_type_mismatch", (5,), 4)
+    finding = answer.findings[0]
+    assert (finding.op, finding.others_op, finding.frame) == (
+        "all_reduce",
+        "all_gather_into_tensor",
+        "train.py:88 _check_batch",
+    )
+    assert answer.victims_of == {5: (0, 1, 2, 3, 4, 6, 7)}
+    assert answer.confidence == "high"
+
+
+def test_one_of_several_equal_calls_left_out_shows_at_the_next_kind() -> None:
+    job = healthy()
+    job.issue([0, 1, 2], "all_reduce", done=True)
+    job.issue([3], "barrier")
+    job.issue([0, 1, 2], "all_reduce")
+    job.issue([3], "all_reduce")
+    answer = answer_of(job)
+    assert (answer.kind, answer.culprits, answer.seq) == ("collective_type_mismatch", (3,), 4)
+
+
+@pytest.mark.parametrize("odd", [0, 5])
+def test_sizes_are_judged_by_majority_whoever_is_odd(odd: int) -> None:
+    job = healthy(6)
+    job.issue(others(6, odd), size=[[2]])
+    job.issue([odd], size=[[4]])
+    answer = answer_of(job)
+    assert (answer.kind, answer.culprits) == ("size_or_syntax_mismatch", (odd,))
+    assert any("[[4]]" in line for line in answer.findings[0].evidence)
+
+
+def test_types_of_elements_are_judged_when_sizes_agree() -> None:
+    job = healthy()
+    job.issue([0, 1, 3])
+    job.issue([2], dtype="BFloat16")
+    assert (answer_of(job).kind, answer_of(job).culprits) == ("collective_dtype_mismatch", (2,))
+
+
+def test_a_tie_accuses_nobody() -> None:
+    job = healthy(2)
+    job.issue([0], "broadcast")
+    job.issue([1], "all_reduce")
+    answer = answer_of(job)
+    assert (answer.verdict, answer.kind, answer.culprits) == ("hang", "collective_type_mismatch", ())
+    assert answer.confidence == "low"
+    assert "nobody is accused: no side has the majority" in answer.findings[0].evidence
+
+
+@pytest.mark.parametrize(
+    ("op", "sizes"),
+    [
+        ("gather", [[[4]], [], [], []]),
+        ("broadcast", [[[4]], [], [[4]], [[4]]]),
+        ("all_reduce", [[[2, 2]], [[4]], [[4, 1]], [[1, 4]]]),
+        ("sparse_all_reduce", [[[1]], [[2]], [[3]], [[4]]]),
+    ],
+)
+def test_what_may_differ_is_no_mismatch(op: str, sizes: list[Any]) -> None:
+    job = healthy()
+    for rank, size in enumerate(sizes):
+        job.issue([rank], op, size=size)
+    answer = answer_of(job)
+    assert (answer.kind, answer.culprits) == ("no_mismatch", ())
+    assert any("dmesg" in command.command for command in answer.next)
+
+
+def test_uneven_all_gather_is_legal_where_all_expect_the_same_list() -> None:
+    job = healthy(3)
+    for rank, size in enumerate([2, 3, 5]):
+        job.issue([rank], "all_gather", size=[[size]], out=[[2], [3], [5]])
+    assert answer_of(job).kind == "no_mismatch"
+
+
+def test_all_to_all_whose_totals_differ_accuses_nobody() -> None:
+    job = healthy(2)
+    job.issue([0], "all_to_all", size=[[8]], out=[[5]])
+    job.issue([1], "all_to_all", size=[[4]], out=[[9]])
+    answer = answer_of(job)
+    assert (answer.kind, answer.culprits) == ("size_or_syntax_mismatch", ())
+    assert any("12 elements and expect 14" in line for line in answer.findings[0].evidence)
+
+
+def test_a_gpu_that_stands_while_its_host_ran_ahead() -> None:
+    job = healthy()
+    job.issue([3])
+    job.issue([0, 1, 2], done=True)
+    for _ in range(3):
+        job.issue(range(4))
+    answer = answer_of(job)
+    assert (answer.kind, answer.culprits, answer.seq) == ("completion_laggard", (3,), 4)
+    assert "ranks 0-2 finished number 4 of group 0 (default_pg)" in answer.findings[0].evidence
+
+
+def test_a_reduce_that_ends_early_on_some_is_no_stuck_gpu() -> None:
+    """Rank 3 never came; on ranks 1 and 2 the reduce is over, its root 0 still waits."""
+    job = healthy()
+    job.issue([0], "reduce")
+    job.issue([1, 2], "reduce", done=True)
+    job.issue([1, 2])
+    answer = answer_of(job)
+    assert (answer.kind, answer.culprits) == ("missing_ranks", (3,))
+    assert answer.victims_of == {3: (0, 1, 2)}
+
+
+def grid(**how: Any) -> Job:
+    """Eight ranks, tensor parallel in pairs, data parallel across."""
+    job = Job(8, **how)
+    for pair in range(4):
+        job.group(f"tp{pair}", [2 * pair, 2 * pair + 1], "tp")
+    for side in range(2):
+        job.group(f"dp{side}", [side, side + 2, side + 4, side + 6], "dp")
+    for _ in range(2):
+        for name, (_desc, ranks) in list(job.groups.items()):
+            job.issue(ranks, group=name, done=True)
+    return job
+
+
+@pytest.mark.parametrize("backend", ["nccl", "gloo"])
+def test_one_root_under_a_chain_over_groups(backend: str) -> None:
+    """Rank 5 stands in its loader: 4 waits for it in tp2, the rest wait for 4 and 5 in dp."""
+    job = grid(backend=backend)
+    job.issue([4], group="tp2")
+    for pair in (0, 1, 3):
+        job.issue([2 * pair, 2 * pair + 1], group=f"tp{pair}", done=True)
+    job.issue([0, 2, 6], group="dp0")
+    job.issue([1, 3, 7], group="dp1")
+    answer = answer_of(job)
+    assert (answer.kind, answer.culprits) == ("missing_ranks", (5,))
+    assert answer.victims_of == {5: (0, 1, 2, 3, 4, 6, 7)}
+    assert len(answer.findings) == 1
+    assert answer.group is not None
+    assert answer.group.name == "tp2"
+
+
+def test_two_roots_are_two_findings_and_one_union() -> None:
+    job = grid()
+    job.issue([4], group="tp2")
+    job.issue([0], group="tp0")
+    answer = answer_of(job)
+    assert answer.culprits == (1, 5)
+    assert [finding.culprits for finding in answer.findings] == [(5,), (1,)]
+    assert answer.victims_of == {1: (0,), 5: (4,)}
+
+
+def test_ranks_that_take_two_groups_in_opposite_order_are_a_cycle() -> None:
+    job = healthy(2)
+    job.group("a", [0, 1])
+    job.group("b", [0, 1])
+    job.issue([0], group="a")
+    job.issue([1], group="b")
+    answer = answer_of(job)
+    assert (answer.kind, answer.culprits, answer.verdict) == ("cycle", (0, 1), "hang")
+
+
+def test_the_one_whose_order_departs_from_its_peers_is_the_cause_of_a_cycle() -> None:
+    job = healthy()
+    job.group("a", range(4))
+    job.group("b", range(4))
+    job.issue([0, 1, 3], group="a")
+    job.issue([2], group="b")
+    answer = answer_of(job)
+    assert (answer.kind, answer.culprits) == ("cycle", (2,))
+    assert answer.victims_of == {2: (0, 1, 3)}
+
+
+def test_a_receive_without_a_send_names_the_partner() -> None:
+    job = healthy()
+    job.group("pp", [3, 1])  # not sorted: places in the group are places in this list
+    job.send(1, 3, group="pp", sides="recv")
+    answer = answer_of(job)
+    assert (answer.kind, answer.culprits) == ("p2p_unpaired", (1,))
+    assert "recv from rank 1 to rank 3" in answer.findings[0].evidence[0]
+
+
+def test_a_receive_from_any_source_names_nobody() -> None:
+    job = healthy(2)
+    job.receive_from_any(1)
+    answer = answer_of(job)
+    assert (answer.verdict, answer.kind, answer.culprits) == ("hang", "p2p_unpaired", ())
+
+
+def test_members_of_a_finished_batch_are_not_pending() -> None:
+    job = healthy(2)
+    job.send(0, 1)
+    for rank in (0, 1):
+        job.close_batch(rank)
+    assert answer_of(job).verdict == "no_hang"
+
+
+def test_in_dumps_of_active_entries_absence_means_done() -> None:
+    job = healthy()
+    job.issue([0, 1, 3])
+    answer = answer_of(job, active_only=True)
+    assert (answer.kind, answer.culprits) == ("missing_ranks", (2,))
+
+
+def test_an_entry_that_fell_off_the_ring_is_not_missing() -> None:
+    """Rank 1's ring holds nothing of the slow group any more; that it came there cannot be excluded."""
+    job = Job(3)
+    job.group("slow", [0, 1])
+    job.issue([0], group="slow")
+    for _ in range(30):
+        job.issue([1, 2], group="0", done=True)
+    answer = answer_of(job, ring=20)
+    assert (answer.verdict, answer.culprits) == ("cannot_tell", ())
+    assert any("cannot be seen" in line for line in answer.not_observed)
+
+
+def test_a_rank_without_a_dump_is_a_lead_and_no_more() -> None:
+    job = healthy(4)
+    job.issue([0, 1, 3])
+    answer = answer_of(job, [0, 1, 3])
+    assert (answer.kind, answer.culprits, answer.confidence) == ("missing_ranks", (2,), "low")
+    assert answer.missing_dumps == (2,)
+
+
+def test_a_rank_without_a_dump_is_no_suspect_where_another_is_the_root() -> None:
+    job = healthy(4)
+    job.issue([0, 1])
+    answer = answer_of(job, [0, 1, 3])
+    assert (answer.culprits, answer.missing_dumps, answer.confidence) == ((3,), (2,), "medium")
+
+
+def test_one_dump_of_many_accuses_nobody() -> None:
+    job = healthy(4)
+    job.issue([0])
+    answer = answer_of(job, [0])
+    assert (answer.verdict, answer.culprits) == ("cannot_tell", ())
+
+
+def test_a_dead_rank_without_a_dump_did_not_come() -> None:
+    job = healthy(4)
+    job.issue([0, 1, 3])
+    known = {2: RankKnowledge(2, gone=True, signal=9)}
+    answer = answer_of(job, [0, 1, 3], known=known)
+    assert (answer.culprits, answer.findings[0].kind) == ((2,), "missing_ranks")
+    assert "rank 2 its process is gone (SIGKILL)" in answer.findings[0].evidence
+
+
+def test_a_job_that_aborted_is_judged_by_the_last_number_all_reached() -> None:
+    """gloo aborts the innocent receiver of a size that does not fit; then nothing is pending any more."""
+    job = healthy(4, backend="gloo")
+    job.issue([1, 2], size=[[2]], done=True)
+    job.issue([0], size=[[1 << 20]], done=True)
+    known = {
+        0: RankKnowledge(0, exception="RuntimeError: Connection closed by peer"),
+        3: RankKnowledge(3, gone=True, signal=6),
+    }
+    answer = answer_of(job, [0, 1, 2], known=known)
+    assert (answer.kind, answer.culprits) == ("size_or_syntax_mismatch", (0,))
+
+
+def test_the_first_to_fall_is_named_where_nothing_is_pending() -> None:
+    known = {
+        rank: RankKnowledge(rank, exception="RuntimeError: Connection closed by peer") for rank in range(3)
+    }
+    known[3] = RankKnowledge(3, step=41, exception="ValueError: bad sample")
+    answer = answer_of(healthy(), known=known)
+    assert (answer.verdict, answer.kind, answer.culprits) == ("hang", "missing_ranks", (3,))
+    assert answer.findings[0].evidence[0] == "rank 3 at step 41; it raised ValueError: bad sample"
+
+
+# What holds for every job
+
+
+@st.composite
+def planted(draw: st.DrawFn) -> tuple[Job, int, str]:
+    """A job of random groups in which one rank does one thing wrong at a random place."""
+    world = draw(st.integers(3, 9))
+    job = Job(world, backend=draw(st.sampled_from(["nccl", "gloo"])))
+    names = ["0"]
+    for index in range(draw(st.integers(0, 3))):
+        ranks = draw(st.permutations(range(world)).map(lambda order: order[: max(3, world // 2)]))
+        names.append(job.group(f"g{index}", ranks, f"group {index}"))
+    culprit = draw(st.integers(0, world - 1))
+    fault = draw(st.sampled_from(["missing", "type", "size"]))
+    for name in draw(st.lists(st.sampled_from(names), max_size=12)):
+        job.issue(job.groups[name][1], group=name, done=True)
+    for name in names:  # so that gloo's members can be inferred
+        job.issue(job.groups[name][1], group=name, done=True)
+    where = draw(st.sampled_from([name for name in names if culprit in job.groups[name][1]]))
+    rest = [rank for rank in job.groups[where][1] if rank != culprit]
+    job.issue(rest, group=where)
+    if fault == "type":
+        job.issue([culprit], "broadcast", group=where)
+    elif fault == "size":
+        job.issue([culprit], group=where, size=[[64]])
+    for name in names:  # the world goes on as far as it can
+        if name != where:
+            free = [rank for rank in job.groups[name][1] if rank not in job.groups[where][1]]
+            job.issue(free, group=name)
+    return job, culprit, fault
+
+
+KINDS = {
+    "missing": "missing_ranks",
+    "type": "collective_type_mismatch",
+    "size": "size_or_syntax_mismatch",
+}
+
+
+@settings(max_examples=200, deadline=None)
+@given(planted())
+def test_a_planted_fault_is_found_and_no_innocent_named(case: tuple[Job, int, str]) -> None:
+    job, culprit, fault = case
+    answer = answer_of(job)
+    assert answer.culprits == (culprit,)
+    assert answer.kind == KINDS[fault]
+
+
+@settings(max_examples=60, deadline=None)
+@given(planted(), st.randoms(use_true_random=False))
+def test_the_order_of_the_dumps_does_not_matter(case: tuple[Job, int, str], random: Any) -> None:
+    job, _, _ = case
+    ranks = list(range(job.world))
+    random.shuffle(ranks)
+    assert to_json(answer_of(job, ranks)) == to_json(answer_of(job))
+
+
+@settings(max_examples=60, deadline=None)
+@given(planted(), st.randoms(use_true_random=False))
+def test_other_numbers_for_the_ranks_give_the_same_answer_in_those_numbers(
+    case: tuple[Job, int, str], random: Any
+) -> None:
+    job, culprit, _ = case
+    to = list(range(job.world))
+    random.shuffle(to)
+    answer = answer_of(_renamed(job, to))
+    assert answer.culprits == (to[culprit],)
+    assert answer.kind == answer_of(job).kind
+    assert _victims(answer) == {to[rank] for rank in _victims(answer_of(job))}
+
+
+def _renamed(job: Job, to: list[int]) -> Job:
+    """The same job in which rank r is called to[r]."""
+    other = Job(job.world, backend=job.backend)
+    other.groups = {name: (desc, [to[rank] for rank in ranks]) for name, (desc, ranks) in job.groups.items()}
+    other.entries = {to[rank]: entries for rank, entries in job.entries.items()}
+    return other
+
+
+def _victims(answer: HangAnswer) -> set[int]:
+    return {rank for ranks in answer.victims_of.values() for rank in ranks}

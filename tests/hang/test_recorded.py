@@ -1,0 +1,59 @@
+"""Real dumps of small torchrun jobs over gloo (torch 2.13, 4 ranks), one rank of which left the common path."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from train_ledger.hang import RankKnowledge, analyse
+
+RECORDED = Path(__file__).parents[1] / "recorded" / "hang"
+
+RIGHT = {
+    "gloo_sleep_3": ("missing_ranks", 3, "train.py:21 step"),
+    "gloo_loader_0": ("missing_ranks", 0, "train.py:28 step"),
+    "gloo_raise_3": ("missing_ranks", 3, None),
+    "gloo_type_0": ("collective_type_mismatch", 0, "train.py:23 step"),
+    "gloo_type_3": ("collective_type_mismatch", 3, "train.py:23 step"),
+    "gloo_size_3": ("size_or_syntax_mismatch", 3, "train.py:24 step"),
+    "gloo_skip_equal_0": ("size_or_syntax_mismatch", 0, "train.py:29 step"),
+}
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_the_culprit_and_its_place_in_the_code_are_named(name: str) -> None:
+    kind, culprit, frame = RIGHT[name]
+    answer = analyse([RECORDED / name])
+    assert (answer.verdict, answer.kind, answer.culprits) == ("hang", kind, (culprit,))
+    assert answer.findings[0].frame == frame
+    assert answer.victims_of == {culprit: tuple(rank for rank in range(4) if rank != culprit)}
+    assert answer.confidence == "high"
+
+
+def test_members_of_a_gloo_group_are_inferred_and_said_to_be() -> None:
+    answer = analyse([RECORDED / "gloo_sleep_3"])
+    assert answer.group is not None
+    assert (answer.group.ranks, answer.group.inferred) == ((0, 1, 2, 3), True)
+    assert any("inferred" in line for line in answer.not_observed)
+
+
+def test_a_rank_beyond_those_that_dumped_is_known_by_the_world_size() -> None:
+    answer = analyse([RECORDED / "gloo_sleep_3"], world_size=5)
+    assert answer.missing_dumps == (4,)
+    assert answer.culprits == (3,)
+    assert answer.confidence == "medium"
+
+
+def test_what_the_rank_raised_stands_in_the_evidence() -> None:
+    known = {3: RankKnowledge(3, host="node-1", step=5, exception="RuntimeError: bad sample")}
+    finding = analyse([RECORDED / "gloo_raise_3"], known=known).findings[0]
+    assert finding.evidence[-1] == "rank 3 on node-1, at step 5; it raised RuntimeError: bad sample"
+    assert finding.cause_suspected == "its process ended or raised; the others wait for it"
+
+
+def test_the_next_command_reads_the_stack_on_the_right_host() -> None:
+    known = {3: RankKnowledge(3, host="node-1")}
+    command = analyse([RECORDED / "gloo_sleep_3"], known=known).next[0].command
+    assert command.startswith("ssh node-1 ")
+    assert "RANK=3" in command
