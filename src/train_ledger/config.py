@@ -85,11 +85,15 @@ class Notify:
 
 @dataclass(frozen=True, slots=True)
 class Respond:
-    """What the keeper does on its own when a page goes out: dump, stacks, verdict."""
+    """What the keeper does on its own when a page goes out: dump, stacks, verdict.
+
+    The page waits for the verdict, so that the one message names the rank, but not longer than `page_waits_s`.
+    """
 
     on_page: tuple[str, ...] = ("dump", "stacks", "diagnose")
     dump_wait_s: float = 15.0
     stacks_wait_s: float = 20.0
+    page_waits_s: float = 10.0
 
 
 @dataclass(frozen=True, slots=True)

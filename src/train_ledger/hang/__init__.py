@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from train_ledger.hang import stacks
 from train_ledger.hang.analysis import analyse
-from train_ledger.hang.knowledge import RankKnowledge, first_fallen
+from train_ledger.hang.knowledge import RankKnowledge, first_fallen, in_words
 from train_ledger.hang.stacks import RankStack, StackGroup
 
-__all__ = ["RankKnowledge", "RankStack", "StackGroup", "analyse", "first_fallen", "stacks"]
+__all__ = ["RankKnowledge", "RankStack", "StackGroup", "analyse", "first_fallen", "in_words", "stacks"]

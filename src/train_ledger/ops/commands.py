@@ -7,6 +7,7 @@ is invented: what the run did not tell is not put into a command.
 from __future__ import annotations
 
 import shlex
+import socket
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -55,7 +56,7 @@ def _look_at_rank(state: RunState, rank: int) -> Iterable[NextCommand]:
     if it is None or it.pid is None or it.gone_t is not None:
         return
     command = f"py-spy dump --pid {it.pid}"
-    if it.host:
+    if it.host and it.host != socket.gethostname():
         command = f"ssh {shlex.quote(it.host)} {command}"
     yield NextCommand(f"where rank {rank} stands now", command)
 

@@ -56,7 +56,7 @@ def diagnose(
         hosts=_hosts(state, diagnosis.ranks),
         gpus=_gpus(state, diagnosis.ranks),
         impact=_impact(state, config, run, diagnosis),
-        not_observed=(*diagnosis.not_observed, *_not_observed(run_dir, state)),
+        not_observed=tuple(_not_observed(run_dir, state, diagnosis.not_observed)),
         next=diagnosis.next or next_commands(run_dir, run, state, diagnosis),
     )
 
@@ -123,7 +123,8 @@ def _impact(state: RunState, config: Config, run: Mapping[str, Any], diagnosis: 
     return impact(state.stalled_for_s, state.world_size or len(state.ranks), price)
 
 
-def _not_observed(run_dir: RunDir, state: RunState) -> Iterable[str]:
+def _not_observed(run_dir: RunDir, state: RunState, said: Iterable[str]) -> Iterable[str]:
+    yield from (line for line in said if not line.startswith("hardware:"))
     if not run_dir.hardware.is_dir():
         yield "hardware: no records of GPUs, links or the kernel log in this run directory"
     if state.world_size is not None and len(state.ranks) < state.world_size:

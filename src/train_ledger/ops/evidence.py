@@ -30,7 +30,8 @@ class HangEvidence:
 
     `fallen` are the ranks that raised or died by themselves, before others fell with them. `standing` maps a
     rank to "collective", "host", "set_up" or "unknown". `odd_ranks` are those whose stack
-    stands in host code while most others wait in a collective; empty where no such majority is clear.
+    stands in host code while most others wait in a collective; empty where no such majority is clear. `lines`
+    say where they stand, `tally` how many wait.
     """
 
     answer: HangAnswer
@@ -38,6 +39,7 @@ class HangEvidence:
     standing: Mapping[int, str] = field(default_factory=dict)
     odd_ranks: tuple[int, ...] = ()
     lines: tuple[str, ...] = ()
+    tally: tuple[str, ...] = ()
     not_observed: tuple[str, ...] = ()
 
 
@@ -66,6 +68,7 @@ def gather(run_dir: RunDir, config: Config, state: RunState, *, until_t: float |
         standing=standing,
         odd_ranks=odd,
         lines=tuple(_lines(stands, answer.culprits or odd)),
+        tally=tuple(_tally(standing)),
         not_observed=(*missing, *(f"{it.file}: {it.why}" for it in unread)),
     )
 
@@ -119,6 +122,9 @@ def _lines(stands: Mapping[int, stacks.Stand], ranks: Sequence[int]) -> Iterable
         if stand := stands.get(rank):
             at = f" at {stand.frame}" if stand.frame else ""
             yield f"rank {rank}: its stack {stand.what}{at}"
-    waiting = sum(stand.where == "collective" for stand in stands.values())
+
+
+def _tally(standing: Mapping[int, str]) -> Iterable[str]:
+    waiting = sum(where == "collective" for where in standing.values())
     if waiting:
-        yield f"stacks: {waiting} of {len(stands)} ranks wait in a collective"
+        yield f"stacks: {waiting} of {len(standing)} ranks wait in a collective"

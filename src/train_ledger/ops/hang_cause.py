@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from train_ledger.answer import Confidence, Diagnosis, Finding, HangAnswer, RuledOut
+from train_ledger.hang import in_words
 from train_ledger.ledger import RunState
-from train_ledger.ops.evidence import HangEvidence
+from train_ledger.ops.evidence import HangEvidence, knowledge_of
 from train_ledger.ops.words import step_clock
 
 __all__ = ["of_hang"]
@@ -97,19 +98,14 @@ def _evidence(
     state: RunState, answer: HangAnswer, evidence: HangEvidence, ranks: Iterable[int]
 ) -> Iterable[str]:
     yield step_clock(state)
-    for finding in answer.findings:
-        yield from finding.evidence
-    for rank in ranks:
-        it = state.ranks.get(rank)
-        if it is None:
-            continue
-        if it.exception:
-            yield f"rank {rank}: raised {it.exception}"
-        if it.gone_t is not None:
-            yield f"rank {rank}: its process {it.pid} is gone"
-        if it.phase:
-            yield f"rank {rank}: in phase {it.phase}"
-    yield from evidence.lines
+    if answer.findings:  # they quote stacks, exceptions and phases of their culprits themselves
+        for finding in answer.findings:
+            yield from finding.evidence
+    else:
+        known = knowledge_of(state)
+        yield from (said for rank in ranks if rank in known and (said := in_words(known[rank])))
+        yield from evidence.lines
+    yield from evidence.tally
 
 
 def _ruled_out(state: RunState) -> Iterable[RuledOut]:

@@ -6,7 +6,7 @@ the seed article's chapter 6 section 3. What only people can know is left as a l
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -87,7 +87,7 @@ def _impact(config: Config, verdict: Entry) -> Iterable[str]:
     yield ""
 
 
-_SAID = {
+_SAID: Mapping[str, Callable[[Entry], str]] = {
     "incident_opened": lambda e: f"incident opened by {_text(e.get('alert'))}",
     "alert_fired": lambda e: (
         f"{_text(e.get('alert'))} fired ({_text(e.get('level'))}): {_text(e.get('summary'))}"

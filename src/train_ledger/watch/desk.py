@@ -1,9 +1,9 @@
 """Who is told about an incident, and what is found out first?
 
 The first answers – dumps, stacks, verdict – run beside the keeper's turns. The page waits for them, but
-never longer than the group wait: one message that names the rank is worth a few seconds, and no answer may
-hold it up. Messages go into the outbox before the journal says so; the outbox takes each id once, so a
-keeper that was killed in between only repeats the entry.
+never longer than `[respond] page_waits_s`: one message that names the rank is worth a few seconds, and no
+answer may hold it up. Messages go into the outbox before the journal says so; the outbox takes each id once,
+so a keeper that was killed in between only repeats the entry.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Desk:
         if incident.id not in self._answered:
             self._answer(incident, state)
         waited_s = state.t - incident.opened_t
-        if incident.id in self._answered or waited_s >= self._config.alerts.group_wait_s:
+        if incident.id in self._answered or waited_s >= self._config.respond.page_waits_s:
             self._post(
                 incident.id, page_message(self._config, self._run_name, incident, self._found(incident))
             )
