@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hang.recorder import Job, answer_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hang.recorder import Job, answer_of
 from train_ledger.answer import HangAnswer, to_json
 from train_ledger.hang import RankKnowledge
 

@@ -1,4 +1,4 @@
-"""Real dumps of small torchrun jobs over gloo (torch 2.13, 4 ranks), one rank of which left the common path."""
+"""Real dumps of torchrun jobs over gloo (torch 2.13, 4 ranks) in which one rank left the common path."""
 
 from __future__ import annotations
 

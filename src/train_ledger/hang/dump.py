@@ -91,8 +91,10 @@ def reduce_dump(
         content = {"entries": content}
     if not isinstance(content, dict) or not ({"entries", "pg_config", "version"} & content.keys()):
         return None
-    raw = content.get("entries")
-    entries = [entry for entry in raw if type(entry) is dict] if isinstance(raw, list) else []
+    raw = content.get("entries", [])
+    entries = [entry for entry in raw if type(entry) is dict] if isinstance(raw, list) else None
+    if entries is None or (raw and not entries):
+        return None
     retired_backends = backends_without_completion(entries)
     groups = _groups(entries)
     active_only, wrapped = _coverage(entries)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import pickle
 import re
+import struct
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
@@ -39,6 +40,7 @@ _BAD_PICKLE = (
     ArithmeticError,
     ImportError,
     RecursionError,
+    struct.error,
 )
 """What the standard unpickler raises on bytes that are no pickle (its documentation says: among others)."""
 
@@ -67,8 +69,14 @@ class _SalvagingUnpickler(pickle._Unpickler):
         )
 
     def unfinished(self) -> Any:
-        """The outermost value, with everything that was complete when the bytes ran out."""
+        """The outermost value, with everything that was complete when the bytes ran out.
+
+        The levels are the dump, its keys and values, and its entries; an entry that is open is left out.
+        """
         levels: list[list[Any]] = [*self.metastack, self.stack]  # type: ignore[attr-defined]
+        if len(levels) > 3:
+            del levels[3:]
+            del levels[2][-1:]
         while len(levels) > 1:
             items = levels.pop()
             _put(levels[-1][-1] if levels[-1] else None, items)
@@ -81,7 +89,7 @@ def _asks_for(module: str, name: str) -> RefusedError:
 
 def _put(container: Any, items: list[Any]) -> None:
     if isinstance(container, list):
-        container.extend(items)
+        container.extend(item for item in items if item)
     elif isinstance(container, dict):
         pairs = zip(items[::2], items[1::2], strict=False)
         container.update({key: value for key, value in pairs if isinstance(key, str | int)})
@@ -115,7 +123,7 @@ def _load_pickle(file: BinaryIO) -> Loaded:
 
 
 def _ran_out(error: BaseException) -> bool:
-    return isinstance(error, EOFError) or "truncated" in str(error)
+    return isinstance(error, EOFError | struct.error) or "truncated" in str(error)
 
 
 def _salvage_pickle(file: BinaryIO) -> Loaded:
