@@ -29,6 +29,7 @@ __all__ = ["DemoOutcome", "demo"]
 
 _VERDICT_WITHIN_S = 120.0
 _KILL_GRACE_S = 5.0
+_AFTER_THE_JOB_S = 25.0
 
 _CONFIGURATION = """\
 # Written by the demo: limits low enough that a minute is time for a whole incident.
@@ -89,12 +90,13 @@ def demo(
         settings = _CONFIGURATION.format(stall_floor_s=stall_floor_s, webhook=webhook.apprise_url)
         run_dir.config_file.write_text(settings, encoding="utf-8")
         if not as_json:
-            out(
-                f"run {run_dir.path}: at step {hang_at} rank {culprit} of {ranks} {MODES[mode].what}"
-            )
+            out(f"run {run_dir.path}: at step {hang_at} rank {culprit} of {ranks} {MODES[mode].what}")
         started_t = time.time()
-        with _watch(run_dir, port, as_json) as watch, _job(run_dir, mode, culprit, hang_at, ranks):
-            _wait(watch)
+        with (
+            _watch(run_dir, port, as_json) as watch,
+            _job(run_dir, mode, culprit, hang_at, ranks) as job,
+        ):
+            _wait(watch, job, stall_floor_s)
         outcome = _judge(run_dir, mode, culprit, started_t, len(webhook.received))
     out(_as_json(outcome) if as_json else _as_text(outcome))
     return ExitCode.NOTHING_WRONG if outcome.right else ExitCode.TROUBLE
@@ -138,7 +140,7 @@ def _job(
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)]
     command += ["--log-dir", str(run_dir.logs), "--redirects", "3", "-m", "train_ledger.chaos.hang_drill"]
     command += [
-        "--run",
+        "--run-dir",
         str(run_dir.path),
         "--mode",
         mode,
@@ -167,9 +169,15 @@ def _stop(process: subprocess.Popen[bytes], target: int) -> None:
             process.wait(_KILL_GRACE_S)
 
 
-def _wait(watch: subprocess.Popen[bytes]) -> None:
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        watch.wait(_VERDICT_WITHIN_S)
+def _wait(watch: subprocess.Popen[bytes], job: subprocess.Popen[bytes], stall_floor_s: float) -> None:
+    """Until the keeper has its verdict; a job that is over leaves it the time to find one, not more."""
+    deadline = time.monotonic() + _VERDICT_WITHIN_S
+    while watch.poll() is None and time.monotonic() < deadline:
+        if job.poll() is not None:
+            deadline = min(deadline, time.monotonic() + stall_floor_s + _AFTER_THE_JOB_S)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                watch.wait(deadline - time.monotonic())
+        time.sleep(0.1)
 
 
 def _judge(run_dir: RunDir, mode: str, culprit: int, started_t: float, pages: int) -> DemoOutcome:
@@ -209,5 +217,19 @@ def _as_text(outcome: DemoOutcome) -> str:
             f"pages    {outcome.pages_received} received by the webhook",
             f"draft    {outcome.postmortem or 'none'}",
             f"run      {outcome.run}",
+            *(
+                []
+                if outcome.cause
+                else [f"why      see {outcome.run}/torchrun.log: {_last_line(outcome.run)}"]
+            ),
         )
     )
+
+
+def _last_line(run: str) -> str:
+    """What the launcher said last; a job that did not train says there why."""
+    try:
+        lines = (Path(run) / "torchrun.log").read_text(errors="replace").split("\n")
+    except OSError:
+        return "it was not written"
+    return next((line.strip() for line in reversed(lines) if line.strip()), "it is empty")
