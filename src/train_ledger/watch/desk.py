@@ -20,7 +20,7 @@ from train_ledger.run_dir import RunDir
 from train_ledger.watch.book import Book
 from train_ledger.watch.messages import incident_of, page_id, page_message, resolved_message, update_message
 from train_ledger.watch.recall import Recall
-from train_ledger.watch.records import write_records
+from train_ledger.watch.records import write_draft, write_records
 from train_ledger.watch.respond import FirstAnswers, respond
 
 __all__ = ["Desk"]
@@ -71,6 +71,8 @@ class Desk:
             text = outcome.delivery + (f": {outcome.why}" if outcome.why else "")
             incident = incident_of(outcome.id)
             self._book.record("notification_done", incident=incident, notification=outcome.id, outcome=text)
+            if incident in self._answered:
+                write_draft(self._run_dir, self._config, incident)  # its timeline ends with what was told
 
     def is_idle(self, incidents: Iterable[Incident]) -> bool:
         """Whether nothing is being found out or sent, and every one of these incidents has been paged."""

@@ -23,6 +23,7 @@ from train_ledger.watch.clock import RunClock
 from train_ledger.watch.console import Console
 from train_ledger.watch.desk import Desk
 from train_ledger.watch.recall import recall
+from train_ledger.watch.roster import Roster
 
 __all__ = ["Keeper"]
 
@@ -47,6 +48,7 @@ class Keeper:
         before = recall(self._book.before, config.alerts)
         self._files = RunFiles(run_dir)
         self._liveness = Liveness()
+        self._roster = Roster(run_dir)
         self._fold = Fold(self.run_name, config, run)
         self._judge = Judge(RULES, config)
         self._judge.restore(before.open_alerts)
@@ -129,8 +131,17 @@ class Keeper:
             self._clock.heard(fact.t for fact in facts if fact.t is not None and fact.host == reference)
         for fact in facts:
             self._fold.add(fact)
+        self._roster.take(facts)
+        if self._files.caught_up:
+            self._write_roster()
         for event in self._liveness.poll(self.state.ranks.values(), self._clock.now()):
             self._fold.add(event)
+
+    def _write_roster(self) -> None:
+        try:
+            self._roster.write()
+        except OSError as error:
+            self._book.console.remark(f"{self.run_dir.ranks_jsonl} cannot be written: {error.strerror}")
 
     def _note_state(self) -> None:
         if self.state.state == self._state_name:

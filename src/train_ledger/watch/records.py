@@ -10,20 +10,28 @@ from train_ledger.ops import postmortem
 from train_ledger.render import as_html, as_json
 from train_ledger.run_dir import RunDir, RunDirError, write_atomically
 
-__all__ = ["write_records"]
+__all__ = ["write_draft", "write_records"]
 
 
 def write_records(run_dir: RunDir, config: Config, incident: str, diagnosis: Diagnosis) -> Iterable[str]:
     """Write verdict, report and postmortem draft; one line for people about each, or why it is missing."""
     verdict = run_dir.incidents / f"{incident}.json"
     report = run_dir.reports / f"{incident}.html"
-    draft = run_dir.reports / f"{incident}.md"
     try:
         write_atomically(verdict, as_json(diagnosis).encode())
         title = f"{run_dir.path.name}: {incident}"
         write_atomically(report, as_html(diagnosis, title=title, currency=config.cost.currency).encode())
         yield f"report {report}"
+    except OSError as error:
+        yield f"the report could not be written: {error}"
+    yield write_draft(run_dir, config, incident)
+
+
+def write_draft(run_dir: RunDir, config: Config, incident: str) -> str:
+    """Write the postmortem draft again from what the journal holds now; one line for people about it."""
+    draft = run_dir.reports / f"{incident}.md"
+    try:
         write_atomically(draft, postmortem(run_dir, config, incident=incident).encode())
-        yield f"postmortem draft {draft}"
     except (OSError, RunDirError) as error:
-        yield f"not written: {error}"
+        return f"the postmortem draft could not be written: {error}"
+    return f"postmortem draft {draft}"

@@ -1,0 +1,63 @@
+"""Which rank ran where, in which attempt?
+
+Gathered from the ranks' own run_start events into ranks.jsonl, so that a thousand ranks need not append to
+one file. What somebody else put there – rack, switch port – is kept.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from train_ledger.facts import Event, Fact
+from train_ledger.run_dir import RunDir, write_atomically
+
+__all__ = ["Roster"]
+
+_KEYS = ("local_rank", "gpu", "uuid", "pci", "pid")
+
+
+class Roster:
+    """The lines of ranks.jsonl, one a rank and attempt; written when something is new."""
+
+    def __init__(self, run_dir: RunDir) -> None:
+        self._path = run_dir.ranks_jsonl
+        self._lines: dict[tuple[int, int], dict[str, Any]] = {}
+        self._foreign: list[str] = []
+        self._changed = False
+        for line in self._path.read_text(errors="replace").splitlines() if self._path.is_file() else ():
+            self._recall(line)
+
+    def _recall(self, line: str) -> None:
+        try:
+            entry = json.loads(line)
+            key = (int(entry.get("attempt") or 0), int(entry["rank"]))
+        except (ValueError, TypeError, KeyError, AttributeError):
+            self._foreign.append(line)  # not ours to lose
+        else:
+            self._lines[key] = entry
+
+    def take(self, facts: Iterable[Fact]) -> None:
+        """Remember where the ranks of these run_start events run."""
+        for fact in facts:
+            if isinstance(fact, Event) and fact.name == "run_start":
+                self._place(fact)
+
+    def _place(self, event: Event) -> None:
+        found = {key: event.details[key] for key in _KEYS if event.details.get(key) is not None}
+        own = {"t": event.t, "rank": event.rank, "host": event.host, **found, "attempt": event.attempt}
+        key = (event.attempt, event.rank)
+        merged = {**self._lines.get(key, {}), **own}
+        if merged != self._lines.get(key):
+            self._lines[key] = merged
+            self._changed = True
+
+    def write(self) -> None:
+        """Replace ranks.jsonl where something is new; raises OSError where it cannot be written."""
+        if not self._changed:
+            return
+        entries: Iterable[Mapping[str, Any]] = (self._lines[key] for key in sorted(self._lines))
+        lines = [*self._foreign, *(json.dumps(entry) for entry in entries)]
+        write_atomically(self._path, "".join(f"{line}\n" for line in lines).encode())
+        self._changed = False
