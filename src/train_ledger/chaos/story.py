@@ -18,6 +18,7 @@ __all__ = ["Plan", "Story", "encode", "identity"]
 
 _START_UP_S = 20.0
 _COMPILE_S = 15.0
+_LONGEST_SAVE_S = 120.0
 _JITTER = 0.002
 encode = msgspec.json.Encoder().encode
 
@@ -57,6 +58,7 @@ class Story:
     fault_t: float | None = None
     lines: dict[int, list[bytes]] = field(init=False)
     _random: random.Random = field(init=False)
+    _last_step_t: float | None = None
 
     def __post_init__(self) -> None:
         self.lines = {rank: [] for rank in self.ranks}
@@ -111,13 +113,15 @@ class Story:
         self.step += 1
         self.step_of_attempt += 1
         self.t += took_s
+        since_last_s = took_s if self._last_step_t is None else self.t - self._last_step_t
+        self._last_step_t = self.t
         value = 2.0 + 8.0 / (1 + 0.05 * self.step) + 0.01 * noise()
         for rank in self.ranks:
             own_s = self.plan.step_time_s * (0.8 + 0.01 * noise())
             if rank == self.plan.culprit:
                 own_s *= culprit_slow
             late_s = _JITTER * self.plan.step_time_s * noise()
-            fields = self._fields(loss or value, took_s, own_s)
+            fields = self._fields(loss or value, since_last_s, own_s)
             self._line(rank, fields, self.step, late_s)
 
     def _fields(self, loss: float | str, took_s: float, own_s: float) -> dict[str, Any]:
@@ -140,7 +144,7 @@ class Story:
 
     def save(self, error: str | None = None) -> None:
         """A checkpoint, as all ranks report it."""
-        took_s = 3 * self.plan.step_time_s
+        took_s = min(3 * self.plan.step_time_s, _LONGEST_SAVE_S)
         self.event("ckpt_start", step=self.step)
         self.phase("checkpoint_save", took_s)
         if error:
@@ -154,6 +158,7 @@ class Story:
         self.attempt += 1
         self.step = from_step
         self.step_of_attempt = 0
+        self._last_step_t = None
         self.start()
         self.phase("checkpoint_load", 5.0)
 

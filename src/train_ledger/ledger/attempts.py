@@ -27,8 +27,13 @@ class AttemptFold:
         self._began.setdefault(rank, t)
 
     def completed(self, rank: int, step: int, t: float) -> None:
+        """A rank completed a step at `t` on its own clock."""
         if rank not in self._first:
             self._first[rank] = (step, t)
+        self.reached(rank, step)
+
+    def reached(self, rank: int, step: int) -> None:
+        """A rank completed a step, which a late line tells when the next attempt has begun."""
         self._last[rank] = max(step, self._last.get(rank, step))
 
     def shown(self, on_zero: Times) -> Attempt | None:

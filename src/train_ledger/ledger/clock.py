@@ -31,9 +31,9 @@ _PENDING_TIMES = 200_000
 class RankClock:
     """Carries one rank's clock over its jumps.
 
-    A jump back shows by itself. A jump forward looks like a pause, so it counts only where the rank's writer
-    measures `step_time_s` from step to step without a clock (our monitor does, and says run_start): a loop
-    that leaves checkpoints out of its step time must not lose their duration.
+    A jump back shows by itself. A jump forward looks like a pause, so it counts only where nothing explains a
+    pause and the rank's writer measures `step_time_s` from step to step, by a timer that no clock moves (our
+    monitor does, and says run_start): a loop that leaves checkpoints out must not lose their duration.
     """
 
     __slots__ = ("_last_step", "_last_t", "shift_s", "steady_timer")
@@ -59,11 +59,14 @@ class RankClock:
         self._last_t = t if self._last_t is None else max(t, self._last_t)
         return t
 
-    def of_step(self, step: Step, previous_t: float | None) -> float:
-        """The carried time of a completed step; `previous_t` is that of the rank's step before."""
+    def of_step(self, step: Step, previous_t: float | None, *, paused: bool = False) -> float:
+        """The carried time of a completed step.
+
+        `previous_t` is that of the rank's step before, `paused` whether it saved or evaluated in between.
+        """
         t = step.t + self.shift_s
         if previous_t is not None and self._last_step is not None and step.step > self._last_step:
-            jump = self._jump(t - previous_t, step, step.step - self._last_step)
+            jump = self._jump(t - previous_t, step, step.step - self._last_step, paused)
             self.shift_s -= jump
             t -= jump
         if self._last_step is None or step.step > self._last_step:
@@ -71,9 +74,9 @@ class RankClock:
         self._last_t = t if self._last_t is None else max(t, self._last_t)
         return t
 
-    def _jump(self, passed_s: float, step: Step, steps: int) -> float:
+    def _jump(self, passed_s: float, step: Step, steps: int, paused: bool) -> float:
         timed_s = step.values.get("step_time_s", math.nan)
-        timed = self.steady_timer and steps == 1 and math.isfinite(timed_s) and timed_s >= 0
+        timed = self.steady_timer and not paused and steps == 1 and math.isfinite(timed_s) and timed_s >= 0
         if timed and abs(passed_s - timed_s) > _JUMP_S:
             return passed_s - timed_s
         if passed_s < -_JUMP_S:

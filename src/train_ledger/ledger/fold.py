@@ -71,6 +71,9 @@ class Fold:
         return attempt
 
     def _add_step(self, rank: RankFold, fact: Step) -> None:
+        if fact.attempt < rank.attempt:
+            self._attempt(fact.attempt).reached(rank.rank, fact.step)
+            return
         key = rank.add_step(fact)
         if key is None or rank.step_t is None:
             return

@@ -90,7 +90,7 @@ class RankFold:
             return None
         self._shown = None
         previous, previous_t = self.step, self.step_t
-        t = self.clock.of_step(fact, previous_t)
+        t = self.clock.of_step(fact, previous_t, paused=self._interrupted)
         self._hear(t)
         self._judge_loss(fact, t)
         if previous is not None and previous_t is not None:

@@ -19,6 +19,7 @@ from train_ledger.fields import FIELDS, read_number
 __all__ = ["SignalDecoder"]
 
 _OWN_KEYS = ("t", "step", "rank", "attempt", "event")
+_NUMBERS = frozenset({float, int})
 _decode = msgspec.json.Decoder().decode
 
 
@@ -69,19 +70,25 @@ class SignalDecoder:
         return Step(t, _whole(line, "step"), rank, attempt, host, source, self._values(line, source))
 
     def _values(self, line: dict[str, Any], source: str) -> dict[str, float]:
-        values: dict[str, float] = {}
-        for key, value in line.items():
-            if type(value) is float:
-                values[key] = value
-            elif value is not None:
-                number = read_number(value)
-                if number is not None:
-                    values[key] = number
-                elif key in FIELDS:
-                    self._count(f"bad_value of {key}", source)
+        """The numbers among the fields; the usual line holds nothing else and is taken in one go."""
         for key in _OWN_KEYS:
-            values.pop(key, None)
-        return values
+            line.pop(key, None)
+        if _NUMBERS.issuperset(map(type, line.values())):
+            try:
+                return dict(zip(line, map(float, line.values()), strict=True))
+            except OverflowError:
+                pass  # an integer beyond a float, taken below
+        return {
+            key: number
+            for key, value in line.items()
+            if (number := self._number(key, value, source)) is not None
+        }
+
+    def _number(self, key: str, value: object, source: str) -> float | None:
+        number = read_number(value)
+        if number is None and value is not None and key in FIELDS:
+            self._count(f"bad_value of {key}", source)
+        return number
 
     def _count(self, problem: str, source: str) -> None:
         self.bad_lines[problem.partition(" ")[0]] += 1
