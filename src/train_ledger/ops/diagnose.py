@@ -39,10 +39,11 @@ def diagnose(
     run = run_dir.read_run()
     state = state or read_state(run_dir, config, at)
     firing = {rule.name: found for rule in RULES if (found := rule.check(state, config.alerts))}
-    if state.state in _HUNG or "TrainingStepStalled" in firing:
-        diagnosis = of_hang(state, gather(run_dir, config, state, until_t=at))
-    elif "TrainingRestartLoop" in firing:
+    hung = state.state in _HUNG or "TrainingStepStalled" in firing
+    if "TrainingRestartLoop" in firing and (state.state == "stopped" or not hung):
         diagnosis = _of_alert(state, "restart_loop", firing["TrainingRestartLoop"])
+    elif hung:
+        diagnosis = of_hang(state, gather(run_dir, config, state, until_t=at))
     elif state.state == "numeric_fault" or "TrainingLossNotFinite" in firing:
         diagnosis = _of_loss(state)
     elif "CheckpointSaveFailed" in firing:

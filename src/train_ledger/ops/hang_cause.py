@@ -14,10 +14,13 @@ from train_ledger.hang import in_words
 from train_ledger.ledger import RunState
 from train_ledger.ops.evidence import HangEvidence, knowledge_of
 from train_ledger.ops.words import step_clock
+from train_ledger.render import rank_ranges
 
 __all__ = ["of_hang"]
 
 _MISMATCHES = {"collective_type_mismatch", "size_or_syntax_mismatch", "collective_dtype_mismatch", "cycle"}
+_COMMUNICATING = ("forward", "backward", "optimizer")
+_ALONE = ("data", "compile", "checkpoint_save", "checkpoint_load", "evaluation")
 
 
 def of_hang(state: RunState, evidence: HangEvidence) -> Diagnosis:
@@ -69,20 +72,39 @@ def _cause_of(finding: Finding, evidence: HangEvidence, state: RunState) -> str:
 
 
 def _without_a_finding(evidence: HangEvidence, state: RunState) -> tuple[str, tuple[int, ...]]:
-    if state.step is None and evidence.standing and set(evidence.standing.values()) == {"set_up"}:
-        return "hang.init", ()
+    """What stacks, phases and steps say where the dumps name nobody."""
     if evidence.odd_ranks:
         return "hang.host", evidence.odd_ranks
-    behind = _behind(state)
-    return ("hang.rank_missing", behind) if behind else ("unknown", ())
-
-
-def _behind(state: RunState) -> tuple[int, ...]:
-    """The ranks whose last completed step is lower than that of the majority, where few are."""
     if state.step is None:
+        return ("hang.init", ()) if _sets_up(evidence, state) else ("unknown", ())
+    elsewhere = _elsewhere(state)
+    # Of several, one may hold up the others (a broadcast of the batch within a tensor-parallel group).
+    return ("hang.rank_missing", elsewhere) if len(elsewhere) == 1 else ("unknown", ())
+
+
+def _sets_up(evidence: HangEvidence, state: RunState) -> bool:
+    if evidence.standing:
+        return set(evidence.standing.values()) <= {"set_up", "collective"}
+    return bool(state.ranks) and all(it.phase == "start_up" for it in state.ranks.values())
+
+
+def _elsewhere(state: RunState) -> tuple[int, ...]:
+    """The few ranks that are in a phase without collectives while most are in one with them."""
+    phases = {rank: it.phase for rank, it in state.ranks.items()}
+    communicating = sum(phase in _COMMUNICATING for phase in phases.values())
+    if 2 * communicating <= len(phases):
         return ()
-    late = [r.rank for r in state.ranks.values() if r.step is not None and r.step < state.step]
-    return tuple(sorted(late)) if 2 * len(late) < len(state.ranks) else ()
+    return tuple(sorted(rank for rank, phase in phases.items() if phase in _ALONE))
+
+
+def _signs(state: RunState) -> Iterable[str]:
+    """What the signals alone show of single ranks; too little to accuse by."""
+    if elsewhere := _elsewhere(state):
+        phases = sorted({str(state.ranks[rank].phase) for rank in elsewhere})
+        yield f"ranks {rank_ranges(elsewhere)} are in {', '.join(phases)}, most others in a phase with collectives"
+    late = [it.rank for it in state.ranks.values() if it.step is not None and it.step < (state.step or 0)]
+    if late and 2 * len(late) < len(state.ranks):
+        yield f"ranks {rank_ranges(late)} did not complete step {state.step}, which most others did"
 
 
 def _confidence(answer: HangAnswer, evidence: HangEvidence, cause: str, ranks: tuple[int, ...]) -> Confidence:
@@ -105,6 +127,7 @@ def _evidence(
         known = knowledge_of(state)
         yield from (said for rank in ranks if rank in known and (said := in_words(known[rank])))
         yield from evidence.lines
+        yield from _signs(state)
     yield from evidence.tally
 
 
