@@ -1,4 +1,4 @@
-"""The collected cases, made and real, with their right answers; skipped where they are not beside the repo."""
+"""The collected cases, made and real, with their right answers; skipped where they are not to be found."""
 
 from __future__ import annotations
 

@@ -91,6 +91,10 @@ _IN_CHECKPOINT = Suspicion(
     "it reads or writes a checkpoint that the storage does not finish",
     "check the checkpoint storage; save on all ranks or on none, or raise the timeout around it",
 )
+_IN_SYNC = Suspicion(
+    "its host waits for its GPU at a synchronisation (.item(), print of a tensor, .cpu())",
+    "take such calls out of the training loop; if the GPU does not answer, look for an XID on its host",
+)
 _IN_SET_UP = Suspicion(
     "it stands in the set-up of communication: store, network interface or firewall",
     "check that the store is reachable, NCCL_SOCKET_IFNAME, and the network adapter of its host",
@@ -104,7 +108,8 @@ _WHERE = (
     ("log line", _IN_LOG),
     ("checkpoint", _IN_CHECKPOINT),
     ("lock or a thread", _IN_LOCK),
-    ("another thread", _IN_LOCK),
+    (".item()", _IN_SYNC),
+    ("waits for its GPU", _IN_SYNC),
     ("sets up", _IN_SET_UP),
     ("rendezvous", _IN_SET_UP),
 )

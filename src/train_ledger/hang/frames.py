@@ -7,6 +7,7 @@ frame outside of them is where a person looks.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -26,14 +27,25 @@ class Frame:
         return f"{PurePosixPath(self.file).name}:{self.line} {self.function}"
 
     @property
+    def name(self) -> str:
+        """The function without its class, which only some tools print."""
+        return self.function.rpartition(".")[2] if "::" not in self.function else self.function
+
+    @property
     def is_torch(self) -> bool:
         return "/torch/" in self.file or self.file.startswith("torch/")
 
     @property
+    def is_native(self) -> bool:
+        return _NATIVE.search(self.file) is not None
+
+    @property
     def is_interpreter(self) -> bool:
-        """Standard library, frozen modules, and what has no file."""
-        if self.file.startswith("<") or not self.file:
+        """Standard library, frozen modules, native code, and what has no file."""
+        if self.file.startswith("<frozen") or not self.file or self.is_native:
             return True
+        if not self.file.startswith("/"):  # py-spy's text shortens paths
+            return PurePosixPath(self.file).parts[0].removesuffix(".py") in sys.stdlib_module_names
         return _STANDARD_LIBRARY.search(self.file) is not None and not self.is_installed
 
     @property
@@ -41,9 +53,8 @@ class Frame:
         return "site-packages/" in self.file or "dist-packages/" in self.file
 
 
-_STANDARD_LIBRARY = re.compile(
-    r"(?:^|/)(?:lib/)?python3(?:\.\d+)?(?:\.zip)?/|^(?:threading|queue|socket)\.py$"
-)
+_STANDARD_LIBRARY = re.compile(r"/python3(?:\.\d+)?(?:\.zip)?/")
+_NATIVE = re.compile(r"\.so(?:\.|$)")
 _PLACED = re.compile(r"(.*):(\d+) (.*)", re.DOTALL)
 
 

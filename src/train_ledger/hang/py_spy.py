@@ -68,10 +68,9 @@ def _take_one(program: str, pid: int, file: Path, deadline: float, native: bool)
 
 def _words(stderr: bytes, status: int) -> str:
     """py-spy's own reason in one line, and what helps where it may not read the process."""
-    lines = stderr.decode("utf-8", "replace").split("\n")
-    said = (
-        " ".join(line.strip() for line in lines if line.strip())[:200] or f"py-spy ended with status {status}"
-    )
-    if "ermission" in said:
+    text = stderr.decode("utf-8", "replace").partition("Stack backtrace")[0]
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    said = (lines[0] if lines else f"py-spy ended with status {status}")[:200]
+    if "ermission" in text:
         said += " (run as the job's own user, or with CAP_SYS_PTRACE)"
     return said

@@ -6,6 +6,7 @@ in the same collective, and the few that stand elsewhere are the ones to look at
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -107,10 +108,21 @@ _SET_UP = (
     ("ncclCommInitRank", "sets up an NCCL communicator"),
     ("ncclCommInitRankConfig", "sets up an NCCL communicator"),
 )
-_LOADER_FILES = ("torch/utils/data/", "/dataloader.py", "/datasets/", "webdataset", "streaming")
-_LOADER_NAMES = ("_next_data", "_try_get_data", "_get_data", "next_batch", "get_batch", "wait_for_batch")
-_CHECKPOINT_NAMES = ("save_checkpoint", "load_checkpoint", "async_save", "torch_save", "fsync")
-_LOCK_FUNCTIONS = ("acquire", "wait", "__enter__", "join")
+_LOADER_FILES = ("torch/utils/data/", "/dataloader.py", "webdataset/", "streaming/base/")
+_LOADER_NAMES = re.compile(
+    r"_?(?:try_get|get|next|load|fetch|read|wait_for)_(?:next_)?(?:data|batch|batches|sample|samples)"
+)
+_CHECKPOINT_FILES = ("torch/distributed/checkpoint/", "torch/serialization.py")
+_CHECKPOINT_NAMES = frozenset({"save_checkpoint", "load_checkpoint", "async_save", "fsync"})
+_NATIVE = {
+    "clock_nanosleep": "sleeps",
+    "time_sleep": "sleeps",
+    "_local_scalar_dense": "waits for its GPU, in .item() or the like",
+    "cudaStreamSynchronize": "waits for its GPU",
+    "cudaDeviceSynchronize": "waits for its GPU",
+    "cudaEventSynchronize": "waits for its GPU",
+}
+"""C functions, as stacks taken with `--native` show them."""
 
 
 def stand_of(stack: RankStack) -> Stand:
@@ -129,7 +141,7 @@ def stand_of(stack: RankStack) -> Stand:
 
 
 def _classify(frames: Sequence[Frame]) -> tuple[Where, str]:
-    names = [frame.function for frame in frames]
+    names = {frame.name for frame in frames}
     for name, what in _SET_UP:
         if name in names:
             return "set_up", what
@@ -137,9 +149,12 @@ def _classify(frames: Sequence[Frame]) -> tuple[Where, str]:
         return "collective", "waits in a collective"
     if any(_is_loader(frame) for frame in frames[:24]):
         return "host", "waits for its data loader"
-    if any(name in names for name in _CHECKPOINT_NAMES):
+    if names & _CHECKPOINT_NAMES or any(part in it.file for it in frames for part in _CHECKPOINT_FILES):
         return "host", "reads or writes a checkpoint"
-    return _innermost(frames)
+    for name, what in _NATIVE.items():
+        if any(name in frame.function for frame in frames):
+            return "host", what
+    return _innermost([frame for frame in frames if not frame.is_native] or frames)
 
 
 def _in_collective(frame: Frame) -> bool:
@@ -149,7 +164,8 @@ def _in_collective(frame: Frame) -> bool:
 
 
 def _is_loader(frame: Frame) -> bool:
-    return any(part in frame.file for part in _LOADER_FILES) or frame.function in _LOADER_NAMES
+    in_file = any(part in frame.file for part in _LOADER_FILES)
+    return in_file or _LOADER_NAMES.fullmatch(frame.name) is not None
 
 
 def _innermost(frames: Sequence[Frame]) -> tuple[Where, str]:
@@ -157,12 +173,7 @@ def _innermost(frames: Sequence[Frame]) -> tuple[Where, str]:
     if "logging/" in first.file:
         return "host", "writes a log line"
     if first.file.endswith(("threading.py", "queue.py", "multiprocessing/connection.py", "selectors.py")):
-        waits = (
-            "waits for a lock or a thread"
-            if first.function in _LOCK_FUNCTIONS
-            else "waits for another thread"
-        )
-        return "host", waits
+        return "host", "waits for a lock or a thread"
     if first.is_torch:
         inside = "runs the backward pass" if "autograd" in first.file else "runs torch code"
         return "unknown", f"{inside}; whether that waits in a collective does not show"
