@@ -137,18 +137,11 @@ def _watch(run_dir: RunDir, port: int, quiet: bool) -> Iterator[subprocess.Popen
 def _job(
     run_dir: RunDir, mode: str, culprit: int, hang_at: int, ranks: int
 ) -> Iterator[subprocess.Popen[bytes]]:
+    drill = {"run-dir": run_dir.path, "mode": mode, "culprit": culprit, "hang-at": hang_at}
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)]
     command += ["--log-dir", str(run_dir.logs), "--redirects", "3", "-m", "train_ledger.chaos.hang_drill"]
-    command += [
-        "--run-dir",
-        str(run_dir.path),
-        "--mode",
-        mode,
-        "--culprit",
-        str(culprit),
-        "--hang-at",
-        str(hang_at),
-    ]
+    command += [word for name, value in drill.items() for word in (f"--{name}", str(value))]
+    command += ["--worker-server"] if MODES[mode].worker_server else []
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     with open(run_dir.path / "torchrun.log", "wb") as log:
         process = subprocess.Popen(

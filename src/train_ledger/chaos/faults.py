@@ -24,7 +24,8 @@ class Mode:
     """One way to hang a job.
 
     `causes` are the codes of `answer.CAUSES` that are right for it; `in_loader` says that the rank leaves
-    while it fetches its batch, before the step's first collective, and not at the step's last one.
+    while it fetches its batch, before the step's first collective, and not at the step's last one;
+    `worker_server` that a dump of the culprit takes torch's own server.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Mode:
     causes: frozenset[str]
     fault: Callable[[], None]
     in_loader: bool = False
+    worker_server: bool = False
 
 
 def sleep() -> None:
@@ -132,6 +134,7 @@ MODES: Mapping[str, Mode] = {
             "holds the interpreter's lock in C",
             frozenset({"hang.host"}),
             hold_gil,
+            worker_server=True,
         ),
     )
 }

@@ -61,13 +61,14 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--culprit", type=int, default=3, help="rank that leaves; -1: none")
     parser.add_argument("--hang-at", type=int, default=20, help="step at which it leaves")
     parser.add_argument("--steps", type=int, default=1_000_000)
+    parser.add_argument("--worker-server", action="store_true", help="start torch's own server on each rank")
     return parser.parse_args(arguments)
 
 
 def train(options: argparse.Namespace) -> None:
     """Train until the drill's steps are done, with the three lines that any training needs."""
     rank = int(os.environ["RANK"])
-    monitor = train_ledger.start(options.run_dir, model=_MODEL_FIGURES)
+    monitor = train_ledger.start(options.run_dir, model=_MODEL_FIGURES, worker_server=options.worker_server)
 
     import torch
     import torch.distributed as dist

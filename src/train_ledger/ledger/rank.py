@@ -14,19 +14,14 @@ from typing import Any
 
 from train_ledger.facts import Event, Fault, Step
 from train_ledger.ledger.clock import RankClock, StepKey
+from train_ledger.ledger.phases import PhaseFold
 from train_ledger.ledger.state import RankState
 
-__all__ = ["RAISING_PHASES", "RankFold"]
-
-RAISING_PHASES = frozenset({"start_up", "compile", "checkpoint_save", "checkpoint_load", "evaluation"})
-"""Phases in which no step is expected for long."""
+__all__ = ["RankFold"]
 
 _WINDOW = 20
 _WARM_UP_STEPS = 2
 """The first steps of an attempt compile, tune and fill caches: they are no steady ones."""
-
-_OPENS = {"ckpt_start": "checkpoint_save", "eval_start": "evaluation"}
-_CLOSES = {"ckpt_saved": "checkpoint_save", "ckpt_failed": "checkpoint_save", "eval_end": "evaluation"}
 
 
 class RankFold:
@@ -38,7 +33,7 @@ class RankFold:
         self.host: str | None = None
         self.heard_t: float | None = None
         self.durations_s: deque[float] = deque(maxlen=_WINDOW)
-        self.phase_durations_s: dict[str, deque[float]] = {}
+        self.phases = PhaseFold()
         self._shown: tuple[float, RankState] | None = None
         self._steady_s: float | None = None
         self._begin(-1)
@@ -50,13 +45,13 @@ class RankFold:
         self.gpu: int | None = None
         self.uuid: str | None = None
         self.pid: int | None = None
+        self.worker_server: str | None = None
         self.step: int | None = None
         self.step_t: float | None = None
         self.first_step_t: float | None = None
         self.stride = 1
         self.warm_up_s = 0.0
-        self.open: dict[str, float] = {}
-        self.excused_t: float | None = None
+        self.phases.begin_attempt()
         self.ended = False
         self.gone_t: float | None = None
         self.exception: str | None = None
@@ -68,7 +63,6 @@ class RankFold:
         self.nonfinite_t: float | None = None
         self._steps = 0
         self._loss_seen = False
-        self._interrupted = False
 
     @property
     def steady_step_s(self) -> float | None:
@@ -76,11 +70,6 @@ class RankFold:
         if self._steady_s is None and self.durations_s:
             self._steady_s = median(self.durations_s)
         return self._steady_s
-
-    def usual_s(self, phase: str) -> float:
-        """The median duration of this phase so far; 0 where it never ended."""
-        durations = self.phase_durations_s.get(phase)
-        return median(durations) if durations else 0.0
 
     # -- what is folded
 
@@ -90,7 +79,7 @@ class RankFold:
             return None
         self._shown = None
         previous, previous_t = self.step, self.step_t
-        t = self.clock.of_step(fact, previous_t, paused=self._interrupted)
+        t = self.clock.of_step(fact, previous_t, paused=self.phases.paused)
         self._hear(t)
         self._judge_loss(fact, t)
         if previous is not None and previous_t is not None:
@@ -149,7 +138,7 @@ class RankFold:
         duration_s = timed_s if math.isfinite(timed_s) and timed_s > 0 else interval_s / stride
         if self._steps <= _WARM_UP_STEPS - 1:
             self.warm_up_s = max(self.warm_up_s, duration_s)
-        elif not self._interrupted and not fact.values.get("ckpt_s", 0.0) > 0:
+        elif not self.phases.paused and not fact.values.get("ckpt_s", 0.0) > 0:
             self.durations_s.append(duration_s)
             self._steady_s = None
 
@@ -160,10 +149,7 @@ class RankFold:
         self.step, self.step_t = fact.step, t
         self.values = fact.values
         self._steps += 1
-        self._interrupted = False
-        self.excused_t = None
-        if self.open:
-            self.open = {}  # what is open while a step completes is not what the next one waits for
+        self.phases.step_completed()
         if self.ended or self.exception or self.signal:
             self.ended, self.exception, self.signal = False, None, None
         if self.gone_t is not None and t > self.gone_t:
@@ -177,20 +163,23 @@ class RankFold:
         if not self._joins(fact.attempt, fact.host):
             return
         self._shown = None
-        t = self.clock.of_event(fact.t)
+        t = self._time_of(fact)
         self._hear(t)
+        self.phases.add(fact, t)
         if fact.name == "run_start":
             self._start(fact.details)
-        elif fact.name == "phase_start" or fact.name in _OPENS:
-            self._open(_OPENS.get(fact.name) or fact.details.get("phase"), t)
-        elif fact.name == "phase_end" or fact.name in _CLOSES:
-            self._close(_CLOSES.get(fact.name) or fact.details.get("phase"), t)
-        elif fact.name == "exception":
+        elif fact.name == "exception" and fact.details.get("fatal") is not False:
             self.exception = _exception(fact.details)
         elif fact.name == "signal":
             self.signal = _whole(fact.details.get("number"))
         elif fact.name == "run_end":
             self.ended = True
+
+    def _time_of(self, fact: Event) -> float:
+        if fact.name not in ("phase_start", "phase_end"):
+            return self.clock.of_event(fact.t)
+        # A phase is written when it has lasted for a while, with the time when it began.
+        return max(fact.t + self.clock.shift_s, self.step_t if self.step_t is not None else -math.inf)
 
     def add_fault(self, fact: Fault) -> None:
         """Fold what somebody else says of this rank: only that it raised or was killed is a rank's state."""
@@ -216,21 +205,9 @@ class RankFold:
         uuid = details.get("uuid")
         self.uuid = uuid if isinstance(uuid, str) else None
         self.pid = _whole(details.get("pid"))
+        server = details.get("worker_server")
+        self.worker_server = server if isinstance(server, str) else None
         self.ended, self.gone_t, self.exception, self.signal = False, None, None, None
-
-    def _open(self, phase: object, t: float) -> None:
-        if isinstance(phase, str) and phase not in self.open:
-            self.open[phase] = t
-            self._interrupted = self._interrupted or phase in RAISING_PHASES
-
-    def _close(self, phase: object, t: float) -> None:
-        if not isinstance(phase, str):
-            return
-        since_t = self.open.pop(phase, None)
-        if since_t is None or phase not in RAISING_PHASES:
-            return
-        self.excused_t = t
-        self.phase_durations_s.setdefault(phase, deque(maxlen=_WINDOW)).append(max(0.0, t - since_t))
 
     # -- what comes out
 
@@ -241,7 +218,7 @@ class RankFold:
         return self._shown[1]
 
     def _state(self, lead_s: float) -> RankState:
-        phase = next(reversed(self.open), None)
+        phase = self.phases.innermost
         return RankState(
             rank=self.rank,
             attempt=self.attempt,
@@ -249,12 +226,13 @@ class RankFold:
             gpu=self.gpu,
             uuid=self.uuid,
             pid=self.pid,
+            worker_server=self.worker_server,
             step=self.step,
             step_t=_less(self.step_t, lead_s),
             first_step_t=_less(self.first_step_t, lead_s),
             heard_t=_less(self.heard_t, lead_s),
             phase=phase,
-            phase_since_t=_less(self.open.get(phase or ""), lead_s),
+            phase_since_t=_less(self.phases.open.get(phase or ""), lead_s),
             ended=self.ended,
             gone_t=self.gone_t,
             exception=self.exception,

@@ -31,6 +31,7 @@ class RankState:
 
     `step` and `step_t` are the last completed step and when it was completed (`first_step_t`: the first one
     of the attempt); `heard_t` is its last line of any kind; `phase` the innermost phase that is open.
+    `worker_server` is where torch's own server of this rank answers ("unix:/path" or "tcp:127.0.0.1:port").
     `gone_t` is when its process was found dead, `ended` that it said run_end. `nonfinite_total` counts the
     steps of this attempt with a loss that was not finite (or vanished beside a non-finite gradient norm);
     `nonfinite_since_t` is when the first, `nonfinite_step` and `nonfinite_t` which and when the last was.
@@ -43,6 +44,7 @@ class RankState:
     gpu: int | None = None
     uuid: str | None = None
     pid: int | None = None
+    worker_server: str | None = None
     step: int | None = None
     step_t: float | None = None
     first_step_t: float | None = None

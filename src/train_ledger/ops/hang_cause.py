@@ -14,7 +14,7 @@ from train_ledger.hang import in_words
 from train_ledger.ledger import RunState
 from train_ledger.ops.evidence import HangEvidence, knowledge_of
 from train_ledger.ops.words import step_clock
-from train_ledger.render import rank_ranges
+from train_ledger.render import ranks_in_words
 
 __all__ = ["of_hang"]
 
@@ -100,11 +100,11 @@ def _elsewhere(state: RunState) -> tuple[int, ...]:
 def _signs(state: RunState) -> Iterable[str]:
     """What the signals alone show of single ranks; too little to accuse by."""
     if elsewhere := _elsewhere(state):
-        phases = sorted({str(state.ranks[rank].phase) for rank in elsewhere})
-        yield f"ranks {rank_ranges(elsewhere)} are in {', '.join(phases)}, most others in a phase with collectives"
+        phases = ", ".join(sorted({str(state.ranks[rank].phase) for rank in elsewhere}))
+        yield f"in phase {phases}: {ranks_in_words(elsewhere)}; most others are in a phase with collectives"
     late = [it.rank for it in state.ranks.values() if it.step is not None and it.step < (state.step or 0)]
     if late and 2 * len(late) < len(state.ranks):
-        yield f"ranks {rank_ranges(late)} did not complete step {state.step}, which most others did"
+        yield f"step {state.step}, which most ranks completed, is not completed by {ranks_in_words(late)}"
 
 
 def _confidence(answer: HangAnswer, evidence: HangEvidence, cause: str, ranks: tuple[int, ...]) -> Confidence:

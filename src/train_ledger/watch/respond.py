@@ -20,6 +20,7 @@ from train_ledger.hang import stacks
 from train_ledger.ledger import RankState, RunState
 from train_ledger.ops import diagnose
 from train_ledger.run_dir import RunDir, write_atomically
+from train_ledger.watch.worker_server import WorkerServerError, fetch_dump
 
 __all__ = ["Collected", "FirstAnswers", "collect", "respond"]
 
@@ -68,7 +69,10 @@ def collect(run_dir: RunDir, config: Config, state: RunState, incident: str) -> 
     wanted = config.respond.on_page
     dump = _ask(run_dir, f"{incident}-dump", "dump", state.t, living) if "dump" in wanted else None
     stacked = _take_stacks(run_dir, config, state.attempt, living, failed) if "stacks" in wanted else ()
-    dumped = _await(run_dir, dump, living, config.respond.dump_wait_s, failed) if dump else ()
+    dumped: tuple[int, ...] = ()
+    if dump:
+        dumped = _await(run_dir, dump, living, config.respond.dump_wait_s, failed)
+        dumped = tuple(sorted({*dumped, *_ask_servers(run_dir, living, dumped, failed)}))
     return Collected(dumped, stacked, failed, time.monotonic() - started)
 
 
@@ -81,16 +85,14 @@ def _ask(run_dir: RunDir, request_id: str, do: str, t: float, ranks: Iterable[Ra
 def _await(
     run_dir: RunDir, request_id: str, ranks: Iterable[RankState], wait_s: float, failed: dict[str, str]
 ) -> tuple[int, ...]:
+    """The ranks that answered that they dumped; why not, of the others, goes into `failed`."""
     waiting = {it.rank for it in ranks}
     most = len(waiting) / 2
     answered: list[int] = []
     started = time.monotonic()
     deadline = started + wait_s
     while waiting and time.monotonic() < deadline:
-        for rank in sorted(waiting):
-            reply = _reply(run_dir.reply(request_id, rank))
-            if reply is None:
-                continue
+        for rank, reply in _replies(run_dir, request_id, waiting):
             waiting.discard(rank)
             if reply.get("ok"):
                 answered.append(rank)
@@ -102,10 +104,36 @@ def _await(
             most = 0
         if waiting:
             time.sleep(_LOOK_EVERY_S)
-    for rank in sorted(waiting):
-        waited_s = time.monotonic() - started
-        failed[f"dump of rank {rank}"] = f"no answer in {waited_s:.0f} s: no thread of it runs, or no monitor"
+    waited_s = time.monotonic() - started
+    silent = f"no answer in {waited_s:.0f} s: no thread of it runs, or no monitor"
+    failed.update({f"dump of rank {rank}": silent for rank in sorted(waiting)})
     return tuple(sorted(answered))
+
+
+def _replies(
+    run_dir: RunDir, request_id: str, ranks: Iterable[int]
+) -> list[tuple[int, Mapping[str, object]]]:
+    found = ((rank, _reply(run_dir.reply(request_id, rank))) for rank in sorted(ranks))
+    return [(rank, reply) for rank, reply in found if reply is not None]
+
+
+def _ask_servers(
+    run_dir: RunDir, ranks: Iterable[RankState], dumped: tuple[int, ...], failed: dict[str, str]
+) -> tuple[int, ...]:
+    """The ranks that torch's worker server dumped, of those that did not answer themselves."""
+    here = socket.gethostname()
+    found = []
+    for it in ranks:
+        if it.rank in dumped or it.worker_server is None or it.host not in (None, here):
+            continue
+        try:
+            fetch_dump(it.worker_server, run_dir.comm_trace_of(it.rank, it.attempt))
+        except WorkerServerError as error:
+            failed[f"dump of rank {it.rank}"] += f"; {error}"
+        else:
+            failed.pop(f"dump of rank {it.rank}", None)
+            found.append(it.rank)
+    return tuple(found)
 
 
 def _reply(path: Path) -> Mapping[str, object] | None:
