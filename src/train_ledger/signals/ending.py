@@ -120,6 +120,4 @@ class Ending:
 
     def _forked(self) -> None:
         """In a forked child, say a loader's worker, which is not the rank: its crashes are its own."""
-        if self._wakeup is not None:
-            self._wakeup.close()
         self._stacks.let_go()

@@ -6,8 +6,8 @@ CUDA context: start() must not initialise CUDA where the training has not.
 
 from __future__ import annotations
 
-import ctypes
 import os
+import struct
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -22,13 +22,7 @@ def gpu_of(local_rank: int, environ: Mapping[str, str] = os.environ) -> dict[str
     """
     visible = environ.get("CUDA_VISIBLE_DEVICES")
     chosen = _chosen(visible, _current_device(local_rank))
-    if chosen is None:
-        return {}
-    try:
-        nvml = ctypes.CDLL("libnvidia-ml.so.1")
-    except OSError:
-        return {}
-    return _ask_nvml(nvml, chosen)
+    return {} if chosen is None else _ask_nvml(chosen)
 
 
 def _current_device(local_rank: int) -> int:
@@ -54,21 +48,18 @@ def _chosen(visible: str | None, index: int) -> int | str | None:
     return int(card) if card is not None and card.isdecimal() else card
 
 
-class _Pci(ctypes.Structure):
-    """nvmlPciInfo_t of nvml.h."""
-
-    _fields_ = [
-        ("busIdLegacy", ctypes.c_char * 16),
-        ("domain", ctypes.c_uint),
-        ("bus", ctypes.c_uint),
-        ("device", ctypes.c_uint),
-        ("pciDeviceId", ctypes.c_uint),
-        ("pciSubSystemId", ctypes.c_uint),
-        ("busId", ctypes.c_char * 32),
-    ]
+# nvmlPciInfo_t of nvml.h: busIdLegacy, domain, bus, device, pciDeviceId, pciSubSystemId, busId
+_PCI_INFO = struct.Struct("16sIIIII32s")
+_TEXT_BYTES = 96
 
 
-def _ask_nvml(nvml: Any, chosen: int | str) -> dict[str, Any]:
+def _ask_nvml(chosen: int | str) -> dict[str, Any]:
+    import ctypes  # here, since `import train_ledger` is to be quick
+
+    try:
+        nvml: Any = ctypes.CDLL("libnvidia-ml.so.1")
+    except OSError:
+        return {}
     if nvml.nvmlInit_v2() != 0:
         return {}
     try:
@@ -82,15 +73,27 @@ def _ask_nvml(nvml: Any, chosen: int | str) -> dict[str, Any]:
         nvml.nvmlShutdown()
 
 
-def _read(nvml: Any, card: ctypes.c_void_p) -> dict[str, Any]:
+def _read(nvml: Any, card: Any) -> dict[str, Any]:
+    import ctypes
+
     found: dict[str, Any] = {}
-    number, text, pci = ctypes.c_uint(), ctypes.create_string_buffer(96), _Pci()
+    number, text = ctypes.c_uint(), ctypes.create_string_buffer(_TEXT_BYTES)
+    pci = ctypes.create_string_buffer(_PCI_INFO.size)
     if nvml.nvmlDeviceGetIndex(card, ctypes.byref(number)) == 0:
         found["gpu"] = number.value
-    if nvml.nvmlDeviceGetUUID(card, text, 96) == 0:
+    if nvml.nvmlDeviceGetUUID(card, text, _TEXT_BYTES) == 0:
         found["uuid"] = text.value.decode(errors="replace")
-    if nvml.nvmlDeviceGetPciInfo_v3(card, ctypes.byref(pci)) == 0:
-        found["pci"] = f"{pci.domain:04x}:{pci.bus:02x}:{pci.device:02x}.0"
-    if nvml.nvmlDeviceGetName(card, text, 96) == 0:
+    if nvml.nvmlDeviceGetPciInfo_v3(card, pci) == 0:
+        found["pci"] = _address(pci.raw)
+    if nvml.nvmlDeviceGetName(card, text, _TEXT_BYTES) == 0:
         found["gpu_name"] = text.value.decode(errors="replace")
     return found
+
+
+def _address(pci_info: bytes) -> str:
+    """
+    >>> _address(_PCI_INFO.pack(b"0000:1B:00.0", 0, 0x1B, 0, 0, 0, b"00000000:1B:00.0"))
+    '0000:1b:00.0'
+    """
+    _, domain, bus, device, *_ = _PCI_INFO.unpack(pci_info)
+    return f"{domain:04x}:{bus:02x}:{device:02x}.0"

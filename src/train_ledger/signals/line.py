@@ -1,32 +1,18 @@
-"""What does one signal line look like, and what may stand in it?
-
->>> encode(Entry(1.5, 41, {"loss": 2.25, "lr": float("nan")}), rank=5, attempt=0)
-b'{"t":1.5,"step":41,"rank":5,"attempt":0,"loss":2.25,"lr":"NaN"}\\n'
->>> encode(Entry(2.0, None, {"phase": "compile"}, event="phase_start"), rank=5, attempt=0)
-b'{"t":2.0,"rank":5,"attempt":0,"event":"phase_start","phase":"compile"}\\n'
-"""
+"""What does one signal line look like, and what may stand in it?"""
 
 from __future__ import annotations
 
 import json
 import math
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from train_ledger.fields import written_number
 
-__all__ = ["Entry", "detail", "encode", "plain"]
+__all__ = ["detail", "event_line", "plain", "step_line"]
 
-_INT_LIMIT = 2**63
-
-
-class Entry(NamedTuple):
-    """One line before it is written; `event` is None for a step line. A tuple, quick to make."""
-
-    t: float
-    step: int | None
-    fields: Mapping[str, Any]
-    event: str | None = None
+_ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
+_HEAD = frozenset({"t", "step", "rank", "attempt", "event"})
 
 
 def plain(value: object) -> float | int | None:
@@ -49,35 +35,35 @@ def plain(value: object) -> float | int | None:
     return None
 
 
-def encode(entry: Entry, rank: int, attempt: int) -> bytes:
-    """The whole line, its newline included; non-finite numbers as the words that fields.py names."""
-    head: dict[str, Any] = {"t": entry.t, "step": entry.step, "rank": rank, "attempt": attempt}
-    if entry.step is None:
-        del head["step"]
-    if entry.event is not None:
-        head["event"] = entry.event
-        body = {key: detail(value) for key, value in entry.fields.items()}
-    else:
-        body = {key: _number(value) for key, value in entry.fields.items() if key != "event"}
-    # The head stands first and wins: a field that is called `rank` cannot change whose line it is.
-    return _ENCODER.encode({**head, **body, **head}).encode() + b"\n"
+def step_line(t: float, step: int, fields: Mapping[str, float], rank: int, attempt: int) -> bytes:
+    """The line of a step, its newline included; `fields` are plain numbers.
 
-
-_ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
-
-
-def _number(value: float) -> float | str:
-    if type(value) is int:
-        # A reader holds numbers as floats, and Python refuses to print integers of thousands of digits.
-        return value if -_INT_LIMIT < value < _INT_LIMIT else written_number(_as_float(value))
-    return value if math.isfinite(value) else written_number(value)
-
-
-def _as_float(value: int) -> float:
+    >>> step_line(1.5, 41, {"loss": 2.25, "lr": float("nan")}, rank=5, attempt=0)
+    b'{"t":1.5,"step":41,"rank":5,"attempt":0,"loss":2.25,"lr":"NaN"}\\n'
+    """
+    if not _HEAD.isdisjoint(fields):  # a field that is called `rank` cannot change whose line it is
+        fields = {key: value for key, value in fields.items() if key not in _HEAD}
     try:
-        return float(value)
-    except OverflowError:
-        return math.inf if value > 0 else -math.inf
+        body = _ENCODER.encode(fields)
+    except ValueError:
+        body = _ENCODER.encode({key: _written(value) for key, value in fields.items()})
+    comma = "," if fields else ""
+    return f'{{"t":{t!r},"step":{step},"rank":{rank},"attempt":{attempt}{comma}{body[1:]}\n'.encode()
+
+
+def event_line(
+    t: float, step: int | None, event: str, details: Mapping[str, object], rank: int, attempt: int
+) -> bytes:
+    """The line of an event, its newline included.
+
+    >>> event_line(2.0, None, "phase_start", {"phase": "compile"}, rank=5, attempt=0)
+    b'{"t":2.0,"rank":5,"attempt":0,"event":"phase_start","phase":"compile"}\\n'
+    """
+    head: dict[str, Any] = {"t": t, "step": step, "rank": rank, "attempt": attempt, "event": event}
+    if step is None:
+        del head["step"]
+    body = {key: detail(value) for key, value in details.items() if key not in _HEAD}
+    return _ENCODER.encode({**head, **body}).encode() + b"\n"
 
 
 def detail(value: object) -> Any:
@@ -90,9 +76,18 @@ def detail(value: object) -> Any:
         return value
     number = plain(value)
     if number is not None:
-        return _number(number)
+        return _written(number)
     if isinstance(value, Mapping):
         return {str(key): detail(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [detail(item) for item in value]
     return type(value).__name__
+
+
+def _written(value: float) -> float | str:
+    """As JSON can hold it: readers hold floats, and Python prints no integer of thousands of digits."""
+    try:
+        as_float = float(value)
+    except OverflowError:
+        as_float = math.inf if value > 0 else -math.inf
+    return value if math.isfinite(as_float) else written_number(as_float)

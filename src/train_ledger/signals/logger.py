@@ -21,17 +21,21 @@ from typing import Any
 
 from train_ledger.run_dir import RunDir
 from train_ledger.signals.attempt import next_attempt
-from train_ledger.signals.line import Entry, encode, plain
+from train_ledger.signals.line import event_line, plain, step_line
 from train_ledger.signals.sink import Sink
 
 __all__ = ["SignalLogger"]
 
 QUEUE_LINES = 20_000
 _POLL_S = 0.2
-_SLICE_LINES = 16
+_SLICE_LINES = 32
 _BREATH_S = 0.0005
 _BATCH_BYTES = 1 << 16
 _CLOSE_S = 2.0
+
+# Ticket, unix seconds, step, fields or details, name of the event: a bare tuple, since it is made on the
+# training thread. A gap in the tickets is a line that was dropped from the queue.
+_Entry = tuple[int, float, int | None, dict[str, Any], str | None]
 
 
 class SignalLogger:
@@ -54,7 +58,7 @@ class SignalLogger:
         self.refused_values = 0
         self._attempt = attempt
         self._tickets = itertools.count()
-        self._queue: deque[tuple[int, Entry]] = deque(maxlen=queue_lines)
+        self._queue: deque[_Entry] = deque(maxlen=queue_lines)
         self._taken = 0
         self._highest = -1
         self._lost = 0
@@ -91,15 +95,14 @@ class SignalLogger:
             if type(value) is not float and type(value) is not int:
                 fields = self._plain_fields(fields)
                 break
-        self._put(Entry(time.time(), step, fields))
+        if not self._silent:
+            self._queue.append((next(self._tickets), time.time(), step, fields, None))
 
     def event(self, name: str, /, *, t: float | None = None, step: int | None = None, **details: Any) -> None:
         """One event line, such as `ckpt_saved`; `t` is now where it is not given."""
-        self._put(Entry(time.time() if t is None else t, step, details, name))
-
-    def _put(self, entry: Entry) -> None:
         if not self._silent:
-            self._queue.append((next(self._tickets), entry))
+            now = time.time() if t is None else t
+            self._queue.append((next(self._tickets), now, step, details, name))
 
     @property
     def dropped_lines(self) -> int:
@@ -199,25 +202,26 @@ class SignalLogger:
 
     def _next_line(self) -> bytes | None:
         try:
-            ticket, entry = self._queue.popleft()
+            ticket, t, step, fields, event = self._queue.popleft()
         except IndexError:
             return None
         self._taken += 1
         self._highest = max(self._highest, ticket)
         try:
-            return encode(self._with_counts(entry), self.rank, self._attempt or 0)
+            if event is not None:
+                return event_line(t, step, event, fields, self.rank, self._attempt or 0)
+            return step_line(t, step or 0, self._with_counts(fields), self.rank, self._attempt or 0)
         except (TypeError, ValueError, RecursionError):
             self._lost += 1
             return b""
 
-    def _with_counts(self, entry: Entry) -> Entry:
+    def _with_counts(self, fields: dict[str, float]) -> dict[str, float]:
         """A step line tells the counts of lines and values lost where they have changed."""
         dropped, refused = self.dropped_lines, self.refused_values
-        if entry.event is not None or (dropped == self._told_dropped and refused == self._told_refused):
-            return entry
+        if dropped == self._told_dropped and refused == self._told_refused:
+            return fields
         self._told_dropped, self._told_refused = dropped, refused
-        counts = {"dropped_lines": dropped, **({"refused_values": refused} if refused else {})}
-        return entry._replace(fields={**entry.fields, **counts})
+        return {**fields, "dropped_lines": dropped, "refused_values": refused}
 
     def silence(self) -> None:
         """In a forked child: the lines, the thread and the file are the parent's."""

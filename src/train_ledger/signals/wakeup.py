@@ -26,10 +26,6 @@ __all__ = ["Wakeup", "die_of"]
 _WATCHED = (signal.SIGTERM, signal.SIGUSR1)
 
 
-def _nothing(number: int, frame: FrameType | None) -> None:
-    """The no-op that the descriptor needs."""
-
-
 class Wakeup:
     """Calls `heard(number, ours)` on a thread of its own for SIGTERM and SIGUSR1.
 
@@ -51,18 +47,21 @@ class Wakeup:
             return
         if self._take_descriptor():
             self._install()
+            _GUARDED.append(self)
 
     def close(self) -> None:
         """Give the signals and the descriptor back; where this is not the main thread only the signals."""
+        if self in _GUARDED:
+            _GUARDED.remove(self)
         for number in self._ours:
-            if signal.getsignal(number) is _nothing:
+            if signal.getsignal(number) == self._handler:
                 _restore_default(number)
         self._ours.clear()
         if self._writer is not None and threading.current_thread() is threading.main_thread():
             with contextlib.suppress(ValueError):
                 found = signal.set_wakeup_fd(-1)
                 if found != self._writer.fileno():
-                    signal.set_wakeup_fd(found)
+                    signal.set_wakeup_fd(found, warn_on_full_buffer=False)
             # The reading end stays open until the process ends: its thread is blocked in it.
             writer, self._writer = self._writer, None
             writer.close()
@@ -72,7 +71,7 @@ class Wakeup:
         self._writer.setblocking(False)
         found = signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
         if found != -1:
-            signal.set_wakeup_fd(found)
+            signal.set_wakeup_fd(found, warn_on_full_buffer=False)
             self._reader.close()
             self._writer.close()
             self._reader = self._writer = None
@@ -90,7 +89,7 @@ class Wakeup:
         _libc_signal()  # looked up now: when it is needed the disk may hang
         for number in _WATCHED:
             if signal.getsignal(number) == signal.SIG_DFL:
-                signal.signal(number, _nothing)
+                signal.signal(number, self._handler)
                 self._ours.append(number)
 
     def _listen(self) -> None:
@@ -101,7 +100,43 @@ class Wakeup:
                 return
             for number in numbers:
                 if number in _WATCHED:
-                    self._heard(number, signal.getsignal(number) is _nothing)
+                    self._heard(number, signal.getsignal(number) == self._handler)
+
+    def _handler(self, number: int, frame: FrameType | None) -> None:
+        """A no-op, unless somebody has put a descriptor of his own in the place of ours."""
+        if self._writer is None:
+            return
+        found = signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
+        if found != self._writer.fileno():
+            signal.set_wakeup_fd(found, warn_on_full_buffer=False)
+            with contextlib.suppress(OSError):
+                self._writer.send(bytes([number]))
+
+
+class _ForkGuard(threading.local):
+    """Holds our signals back while a process forks: until the child has given the handlers and the descriptor
+    back, a signal to the child would be read, and died of, by the parent."""
+
+    mask: set[int | signal.Signals] | None = None
+
+    def before(self) -> None:
+        if _GUARDED:
+            self.mask = signal.pthread_sigmask(signal.SIG_BLOCK, _WATCHED)
+
+    def in_parent(self) -> None:
+        if self.mask is not None:
+            signal.pthread_sigmask(signal.SIG_SETMASK, self.mask)
+            self.mask = None
+
+    def in_child(self) -> None:
+        for wakeup in tuple(_GUARDED):
+            wakeup.close()
+        self.in_parent()
+
+
+_GUARDED: list[Wakeup] = []
+_FORK = _ForkGuard()
+os.register_at_fork(before=_FORK.before, after_in_parent=_FORK.in_parent, after_in_child=_FORK.in_child)
 
 
 def die_of(number: int) -> None:

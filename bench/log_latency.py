@@ -1,0 +1,207 @@
+"""What does log() cost the training thread, and what when the file does not take the lines?
+
+    python bench/log_latency.py [--calls 10000] [--json]
+
+A loop works for half a millisecond (it spins, which is the worst case: the interpreter lock is wanted all the
+time) and then logs a line of ten numbers; only the call is timed. The same loop without a logger shows what
+the machine itself does to a call, and `logging.FileHandler` what is common practice. The sinks that fail: one
+whose write blocks for a minute, a read-only directory, a full tmpfs (both need root to mount one, else they
+are left out), and a FIFO that nobody reads.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import gc
+import json
+import logging
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from train_ledger import SignalLogger
+
+WORK_S = 0.0005
+BLOCKED_S = 60.0
+SHORT_QUEUE_LINES = 1000
+
+Log = Callable[[int], None]
+
+
+class Distribution(NamedTuple):
+    """Latencies in microseconds, and the lines that were dropped meanwhile."""
+
+    name: str
+    p50: float
+    p99: float
+    p999: float
+    longest: float
+    dropped: int = 0
+
+
+def measure(name: str, log: Log, calls: int, dropped: Callable[[], int] = lambda: 0) -> Distribution:
+    """Time `log` between pieces of work; the first tenth of the calls warms up."""
+    took_ns = []
+    gc.collect()
+    for n in range(-calls // 10, calls):
+        until = time.perf_counter() + WORK_S
+        while time.perf_counter() < until:
+            pass
+        began = time.perf_counter_ns()
+        log(n)
+        ended = time.perf_counter_ns()
+        if n >= 0:
+            took_ns.append(ended - began)
+    took_ns.sort()
+    p50, p99, p999 = (took_ns[min(calls - 1, int(calls * q))] / 1e3 for q in (0.5, 0.99, 0.999))
+    return Distribution(name, p50, p99, p999, took_ns[-1] / 1e3, dropped())
+
+
+def without(calls: int) -> Distribution:
+    return measure("no logger", lambda n: None, calls)
+
+
+def healthy(calls: int) -> Distribution:
+    with tempfile.TemporaryDirectory() as folder, logger_in(Path(folder)) as logger:
+        return measure("healthy file", line_by(logger), calls, lambda: logger.dropped_lines)
+
+
+def blocked(calls: int) -> Distribution:
+    with tempfile.TemporaryDirectory() as folder, logger_in(Path(folder), SHORT_QUEUE_LINES) as logger:
+        logger._sink.write = lambda data: time.sleep(BLOCKED_S) or data  # type: ignore[method-assign,func-returns-value]
+        return measure("write blocks 60 s", line_by(logger), calls, lambda: logger.dropped_lines)
+
+
+def fifo(calls: int) -> Distribution:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "signals", "rank_00000.jsonl")
+        path.parent.mkdir()
+        os.mkfifo(path)
+        with logger_in(Path(folder), SHORT_QUEUE_LINES) as logger:
+            return measure("FIFO nobody reads", line_by(logger), calls, lambda: logger.dropped_lines)
+
+
+def read_only(calls: int) -> Distribution | None:
+    with small_tmpfs() as folder:
+        if folder is None or subprocess.run(["mount", "-o", "remount,ro", folder], check=False).returncode:
+            return None
+        with logger_in(folder, SHORT_QUEUE_LINES) as logger:
+            return measure("read-only directory", line_by(logger), calls, lambda: logger.dropped_lines)
+
+
+def full(calls: int) -> Distribution | None:
+    with small_tmpfs() as folder:
+        if folder is None:
+            return None
+        with logger_in(folder, SHORT_QUEUE_LINES) as logger:
+            return measure("full tmpfs", line_by(logger), calls, lambda: logger.dropped_lines)
+
+
+def file_handler(calls: int) -> Distribution:
+    """The same line by the standard library's logging, written on the training thread."""
+    with tempfile.TemporaryDirectory() as folder:
+        handler = logging.FileHandler(Path(folder, "log.jsonl"))
+        log = logging.getLogger("bench.log_latency")
+        log.propagate = False
+        log.setLevel(logging.INFO)
+        log.addHandler(handler)
+
+        def line(n: int) -> None:
+            log.info(json.dumps({"t": time.time(), "step": n, "rank": 0, "attempt": 0, **FIELDS}))
+
+        try:
+            return measure("logging.FileHandler", line, calls)
+        finally:
+            log.removeHandler(handler)
+            handler.close()
+
+
+FIELDS = {
+    "loss": 2.104,
+    "grad_norm": 0.812,
+    "lr": 2.987e-4,
+    "step_time_s": 4.8123,
+    "data_wait_s": 0.0012,
+    "fwd_s": 1.5011,
+    "bwd_s": 3.0022,
+    "opt_s": 0.2001,
+    "rss_bytes": 8_123_456_512,
+    "cpu_percent": 99.5,
+}
+
+
+def line_by(logger: SignalLogger) -> Log:
+    return lambda n: logger.log(step=n, **FIELDS)
+
+
+@contextmanager
+def logger_in(folder: Path, queue_lines: int = 20_000) -> Iterator[SignalLogger]:
+    with contextlib.redirect_stderr(open(os.devnull, "w")):  # a refused file is said in words, once
+        logger = SignalLogger(folder, rank=0, attempt=0, queue_lines=queue_lines)
+        try:
+            yield logger
+        finally:
+            logger.close(timeout_s=0.5)
+
+
+@contextmanager
+def small_tmpfs() -> Iterator[Path | None]:
+    """64 KiB of memory as a file system; None where this user may not mount one."""
+    with tempfile.TemporaryDirectory() as folder:
+        mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", folder]
+        if os.geteuid() != 0 or subprocess.run(mount, check=False, capture_output=True).returncode != 0:
+            yield None
+            return
+        try:
+            yield Path(folder)
+        finally:
+            subprocess.run(["umount", "--lazy", folder], check=False)
+
+
+SCENES: tuple[Callable[[int], Distribution | None], ...] = (
+    without,
+    healthy,
+    blocked,
+    read_only,
+    full,
+    fifo,
+    file_handler,
+)
+
+
+def as_text(results: list[Distribution]) -> str:
+    rows = [f"{'':<22}{'p50':>9}{'p99':>9}{'p99.9':>9}{'max':>10}  µs   dropped lines"]
+    for result in results:
+        figures = f"{result.p50:9.2f}{result.p99:9.2f}{result.p999:9.1f}{result.longest:10.1f}"
+        rows.append(f"{result.name:<22}{figures}      {result.dropped or ''}".rstrip())
+    return "\n".join(rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--calls", type=int, default=10_000, help="timed calls a scene (default: 10000)")
+    parser.add_argument("--json", action="store_true", help="print the figures as one JSON object")
+    arguments = parser.parse_args()
+    results = [result for scene in SCENES if (result := scene(arguments.calls)) is not None]
+    if arguments.json:
+        figures = {result.name: dict(zip(result._fields[1:], result[1:], strict=True)) for result in results}
+        print(json.dumps({"schema": 1, "calls": arguments.calls, "unit": "us", "figures": figures}, indent=1))
+        return
+    print(f"Python {platform.python_version()}, {os.cpu_count()} cores, {arguments.calls} calls a scene")
+    print(as_text(results))
+    if len(results) < len(SCENES):
+        print("left out, since mounting a tmpfs needs root: read-only directory, full tmpfs", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

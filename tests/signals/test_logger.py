@@ -1,0 +1,171 @@
+"""What is logged is in the file or counted, and the caller never notices which."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from train_ledger import SignalLogger
+from train_ledger.fields import read_number
+
+
+@pytest.fixture
+def logger(tmp_path: Path) -> Iterator[SignalLogger]:
+    made = SignalLogger(tmp_path, rank=5)
+    yield made
+    made.close()
+
+
+def lines(logger: SignalLogger) -> list[dict[str, Any]]:
+    logger.close()
+    content = logger.path.read_bytes() if logger.path.exists() else b""
+    return [json.loads(line) for line in content.splitlines()]
+
+
+def hold_the_file(logger: SignalLogger) -> Callable[[], None]:
+    """Writing hangs, as on a dead file server, until what is returned is called."""
+    let_go = threading.Event()
+    write = logger._sink.write
+
+    def held(data: bytes) -> bytes:
+        let_go.wait(30)
+        return write(data)
+
+    logger._sink.write = held  # type: ignore[method-assign]
+    return let_go.set
+
+
+def test_a_line_a_step(logger: SignalLogger) -> None:
+    logger.log(step=41, loss=2.25, lr=1e-4)
+    (line,) = lines(logger)
+    assert logger.path.name == "rank_00005.jsonl"
+    assert abs(line["t"] - time.time()) < 5
+    assert (line["step"], line["rank"], line["attempt"]) == (41, 5, 0)
+    assert (line["loss"], line["lr"], line["dropped_lines"]) == (2.25, 1e-4, 0)
+
+
+def test_non_finite_numbers_are_words(logger: SignalLogger) -> None:
+    logger.log(step=1, loss=math.nan, grad_norm=math.inf)
+    (line,) = lines(logger)
+    assert (line["loss"], line["grad_norm"]) == ("NaN", "Infinity")
+    assert read_number(line["grad_norm"]) == math.inf
+
+
+def test_what_is_no_number_is_left_out_counted_and_said_once(
+    logger: SignalLogger, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Tensor:
+        def __float__(self) -> float:
+            raise AssertionError("a tensor was synchronised")
+
+    for step in (1, 2):
+        logger.log(step=step, loss=Tensor(), lr=0.5)  # type: ignore[arg-type]
+    logger.log(step="three", lr=0.5)  # type: ignore[arg-type]
+    first, second = lines(logger)
+    assert "loss" not in first
+    assert second["lr"] == 0.5
+    assert logger.refused_values == 3
+    assert capsys.readouterr().err.count("loss: a Tensor is no plain number") == 1
+
+
+@pytest.mark.parametrize(
+    ("step", "written"), [(3.0, 3), (3.5, None), (math.nan, None), (True, None), (None, None)]
+)
+def test_a_step_is_a_whole_number(logger: SignalLogger, step: Any, written: int | None) -> None:
+    logger.log(step=step)
+    assert [line["step"] for line in lines(logger)] == ([] if written is None else [written])
+
+
+def test_the_attempt_is_one_higher_than_the_last_in_the_file(tmp_path: Path) -> None:
+    for attempt in range(3):
+        logger = SignalLogger(tmp_path, rank=5)
+        logger.log(step=1)
+        assert lines(logger)[-1]["attempt"] == attempt
+
+
+def test_many_threads_lose_nothing(logger: SignalLogger) -> None:
+    def work(base: int) -> None:
+        for n in range(500):
+            logger.log(step=base + n, loss=1.0)
+
+    threads = [threading.Thread(target=work, args=(1000 * n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len({line["step"] for line in lines(logger)}) == 2000
+    assert logger.dropped_lines == 0
+
+
+def test_a_file_that_hangs_costs_the_oldest_lines_and_they_are_counted(tmp_path: Path) -> None:
+    logger = SignalLogger(tmp_path, rank=0, queue_lines=100)
+    let_go = hold_the_file(logger)
+    logger.log(step=0)
+    wait_until(lambda: not logger._queue)  # the writer has taken this line and hangs with it
+    began = time.perf_counter()
+    for step in range(1, 251):
+        logger.log(step=step)
+    assert time.perf_counter() - began < 1
+    assert logger.dropped_lines == 150
+    let_go()
+    assert logger.flush(5)
+    logger.log(step=251)
+    written = lines(logger)
+    assert [line["step"] for line in written] == [0, *range(151, 252)]
+    assert next(line for line in written if line["step"] == 151)["dropped_lines"] == 150
+
+
+def test_a_file_that_hangs_does_not_keep_the_process(logger: SignalLogger) -> None:
+    let_go = hold_the_file(logger)
+    logger.log(step=1)
+    began = time.monotonic()
+    assert not logger.flush(0.2)
+    logger.close(timeout_s=0.3)
+    assert time.monotonic() - began < 2
+    logger.log(step=2)  # nothing is raised after the end either
+    let_go()
+
+
+def test_a_refused_file_is_said_once_and_written_when_it_can_be(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "run"
+    run.write_text("in the way")
+    logger = SignalLogger(run, rank=0)
+    logger.log(step=1)
+    wait_until(lambda: bool(logger._complained))
+    run.unlink()
+    logger.log(step=2)
+    assert logger.flush(5)
+    assert [line["step"] for line in lines(logger)] == [1, 2]
+    assert capsys.readouterr().err.count("Not a directory") == 1
+
+
+def test_a_forked_child_writes_nothing(logger: SignalLogger) -> None:
+    hold = hold_the_file(logger)
+    logger.log(step=1)
+    child = os.fork()
+    if child == 0:  # a loader's worker, with the parent's lines in its copy of the queue
+        logger.log(step=99)
+        logger.flush(1)
+        logger.close()
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    hold()
+    assert status == 0
+    assert [line["step"] for line in lines(logger)] == [1]
+
+
+def wait_until(true: Callable[[], bool], timeout_s: float = 5.0) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
