@@ -129,6 +129,22 @@ class TestJumps:
             facts.append(Event(t, "run_start", rank, attempt=1, host=host, details={}))
         assert state(facts, END + 10).attempts[1].started_t == pytest.approx(END + 10, abs=0.1)
 
+    @pytest.mark.parametrize("seconds", [-300.0, 3600.0])
+    def test_a_reading_of_the_clock_that_jumped_can_be_carried_too(self, seconds: float) -> None:
+        fold = Fold("r", Config())
+        fold.add_all(history({}, jump=("a", 30, seconds), timed=True))
+        reading = END + seconds + 5
+        assert fold.state(fold.carried(reading)).stalled_for_s == pytest.approx(5, abs=0.1)
+        assert fold.heard_t == pytest.approx(END, abs=0.1)
+
+    def test_a_phase_that_is_written_late_with_the_time_of_its_begin_is_no_jump(self) -> None:
+        facts = history({}, timed=True)
+        facts.append(Event(END + 40, "warning", 0, host="a"))
+        facts.append(Event(END + 10, "phase_start", 0, host="a", details={"phase": "data"}))
+        run = state(facts, END + 50)
+        assert run.ranks[0].phase_since_t == pytest.approx(END + 10)
+        assert run.ranks[0].heard_t == pytest.approx(END + 40)
+
     def test_an_event_right_after_a_jump_back(self) -> None:
         facts = history({}, timed=True)
         facts.append(Event(END - 500, "phase_start", 0, host="a", details={"phase": "evaluation"}))

@@ -346,6 +346,20 @@ class TestStopped:
         job.event("run_end")
         assert job.state().state == "stopped"
 
+    def test_an_exception_on_a_side_thread_ends_nobody(self) -> None:
+        job = Job().start().steps(30)
+        job.event("exception", type="OSError", message="disk", thread="uploader", fatal=False)
+        run = job.state()
+        assert run.state == "running"
+        assert run.ranks[0].exception is None
+
+    def test_a_request_for_a_dump_ends_nobody_and_a_termination_does(self) -> None:
+        job = Job().start().steps(30)
+        job.event("signal", number=10)
+        assert job.state().state == "running"
+        job.event("signal", number=15)
+        assert job.state().state == "stopped"
+
     def test_one_left_is_a_stall(self) -> None:
         job = Job().start(pid=7).steps(30)
         job.event("process_gone", [1, 2, 3], pid=7)

@@ -6,6 +6,7 @@ from train_ledger.ledger.cost import gpu_price_per_hour, impact
 from train_ledger.ledger.fold import Fold
 from train_ledger.ledger.journal import Journal, JournalError
 from train_ledger.ledger.lock import KeeperHeld, KeeperLock
+from train_ledger.ledger.past import known_at
 from train_ledger.ledger.state import STATES, Attempt, Checkpoints, FailedSave, RankState, RunState
 
 __all__ = [
@@ -22,4 +23,5 @@ __all__ = [
     "RunState",
     "gpu_price_per_hour",
     "impact",
+    "known_at",
 ]

@@ -125,6 +125,13 @@ class HostClocks:
             leads = self._leads[rank] = deque(maxlen=_SHARED_STEPS)
         leads.append(lead_s)
 
+    def lead_s(self, rank: int) -> float | None:
+        """Seconds that this rank is ahead of rank 0 by its own steps; None before the first shared one."""
+        if rank == 0:
+            return 0.0
+        leads = self._leads.get(rank)
+        return median(leads) if leads else None
+
     def leads_s(self, host_of: Mapping[int, str | None]) -> dict[int, float]:
         """Seconds by which each rank's host is ahead of rank 0's; 0 where nothing is known.
 

@@ -28,7 +28,7 @@ class Fold:
     """Folds facts into the state of a run.
 
     `add` takes facts of any rank and attempt; lines of an attempt that is over move nothing but what is known
-    of that attempt. `state(t)` is the run as known now, at the moment `t` (unix seconds on rank 0's clock).
+    of that attempt. `state(t)` is the run as known now, at the moment `t` (unix seconds).
     """
 
     def __init__(self, run: str, config: Config, run_json: Mapping[str, Any] | None = None) -> None:
@@ -88,11 +88,34 @@ class Fold:
         elif fact.name in SAVE_EVENTS:
             self._saves.add(fact, fact.t + rank.clock.shift_s, rank.step)
 
+    # -- what time it is
+
+    def carried(self, t: float) -> float:
+        """What rank 0's clock, which reads `t` now, would read had it not jumped since the run began."""
+        zero = self._ranks.get(0)
+        return t + (zero.clock.shift_s if zero else 0.0)
+
+    def clock_of(self, rank: int | None) -> tuple[float, float | None]:
+        """Seconds by which this rank's clock is carried, and by which it then leads rank 0's (None: unknown)."""
+        known = self._ranks.get(rank) if rank is not None else None
+        return (0.0, None) if known is None else (known.clock.shift_s, self._clocks.lead_s(known.rank))
+
+    def leads_s(self) -> dict[int, float]:
+        """Seconds that each rank's host is ahead of rank 0's, by the newest steps that both completed."""
+        return self._clocks.leads_s({number: rank.host for number, rank in self._ranks.items()})
+
+    @property
+    def heard_t(self) -> float | None:
+        """The newest line of rank 0's host, on the carried clock; None before the first."""
+        zero = self._ranks.get(0)
+        here = [] if zero is None else [rank for rank in self._ranks.values() if rank.host == zero.host]
+        return max((rank.heard_t for rank in here if rank.heard_t is not None), default=None)
+
     # -- what comes out
 
     def state(self, t: float) -> RunState:
-        """The run as known now, seen at `t`."""
-        self._leads = self._clocks.leads_s({number: rank.host for number, rank in self._ranks.items()})
+        """The run as known now, seen at `t` on rank 0's clock, carried over its jumps (see `carried`)."""
+        self._leads = self.leads_s()
         attempts = self._shown_attempts()
         current = attempts[-1].number if attempts else 0
         ranks = [(rank, self._leads[rank.rank]) for rank in self._ranks.values() if rank.attempt == current]

@@ -13,7 +13,8 @@ from statistics import median, median_high
 from typing import NamedTuple
 
 from train_ledger.config import Alerts
-from train_ledger.ledger.rank import RAISING_PHASES, RankFold
+from train_ledger.ledger.phases import RAISING_PHASES
+from train_ledger.ledger.rank import RankFold
 
 __all__ = ["StallLimit", "p50_step_s", "stall_limit"]
 
@@ -52,7 +53,9 @@ def stall_limit(
     if last_step_t is None:
         limit_s = max(alerts.start_up_limit_s, phase.limit_s if phase else 0.0)
     else:
-        excused = [rank.excused_t - lead_s for rank, lead_s in here if rank.excused_t is not None]
+        excused = [
+            rank.phases.excused_t - lead_s for rank, lead_s in here if rank.phases.excused_t is not None
+        ]
         excused_s = max(0.0, max(excused, default=last_step_t) - last_step_t)
         between_s = _between_steps_s([rank for rank, _ in ranks], alerts)
         limit_s = excused_s + (phase.limit_s if phase else between_s)
@@ -81,7 +84,7 @@ def _open_phase(
 ) -> _OpenPhase | None:
     since: dict[str, float] = {}
     for rank, lead_s in here:
-        for name, since_t in rank.open.items():
+        for name, since_t in rank.phases.open.items():
             if name in RAISING_PHASES and not rank.ended:
                 since[name] = min(since_t - lead_s, since.get(name, since_t - lead_s))
     phases = [_OpenPhase(_limit_s(name, alerts, ranks), name, since_t) for name, since_t in since.items()]
@@ -91,7 +94,7 @@ def _open_phase(
 def _limit_s(phase: str, alerts: Alerts, ranks: set[RankFold]) -> float:
     if phase in ("start_up", "compile"):
         return alerts.start_up_limit_s
-    usual_s = max(rank.usual_s(phase) for rank in ranks)
+    usual_s = max(rank.phases.usual_s(phase) for rank in ranks)
     if phase == "evaluation":
         return max(alerts.evaluation_floor_s, alerts.evaluation_factor * usual_s)
     return max(alerts.checkpoint_floor_s, alerts.checkpoint_factor * usual_s)
