@@ -49,8 +49,12 @@ def diagnose(
     elif "CheckpointSaveFailed" in firing:
         diagnosis = _of_checkpoint(state, firing["CheckpointSaveFailed"])
     else:
+        cause = "none" if state.ranks else "unknown"  # silence is no health
         diagnosis = Diagnosis(
-            state=state.state, cause="none", confidence="medium", evidence=(step_clock(state),)
+            state=state.state,
+            cause=cause,
+            confidence="medium" if state.ranks else "low",
+            evidence=(step_clock(state),),
         )
     return replace(
         diagnosis,
@@ -118,7 +122,7 @@ def _gpus(state: RunState, ranks: Iterable[int]) -> tuple[str, ...]:
 
 
 def _impact(state: RunState, config: Config, run: Mapping[str, Any], diagnosis: Diagnosis) -> Impact | None:
-    if diagnosis.cause == "none":
+    if diagnosis.cause == "none" or not state.ranks:
         return None
     price = gpu_price_per_hour(run, config.cost.gpu_price_per_hour)
     return impact(state.stalled_for_s, state.world_size or len(state.ranks), price)

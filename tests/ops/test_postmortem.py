@@ -1,0 +1,87 @@
+import pytest
+from train_ledger.answer import Diagnosis, Impact, RuledOut, to_json
+from train_ledger.config import Config
+from train_ledger.ledger import Journal
+from train_ledger.ops import postmortem
+from train_ledger.run_dir import RunDir, RunDirError
+
+T = 1_800_000_000.0
+
+
+@pytest.fixture
+def run(tmp_path):
+    return RunDir(tmp_path / "r42")
+
+
+def write(run, *entries):
+    journal = Journal(run.journal)
+    for entry in entries:
+        journal.append(entry)
+    journal.close()
+
+
+def an_incident(name="i1", **diagnosis):
+    found = Diagnosis(
+        "stalled",
+        "hang.host",
+        (3,),
+        ("node001",),
+        since_step=41,
+        since_t=T,
+        impact=Impact(100.0, 28.4, 71.1),
+        evidence=("rank 3: asleep",),
+        ruled_out=(RuledOut("hang.rank_died", "all live"),),
+        confidence="high",
+    )
+    return (
+        {
+            "t": T + 90,
+            "kind": "alert_fired",
+            "incident": name,
+            "alert": "TrainingStepStalled",
+            "level": "page",
+            "summary": "r42: no step",
+        },
+        {"t": T + 90, "kind": "incident_opened", "incident": name, "alert": "TrainingStepStalled"},
+        {"t": T + 95, "kind": "verdict", "incident": name, "diagnosis": {**to_json(found), **diagnosis}},
+        {"t": T + 95.5, "kind": "notification_intended", "incident": name, "notification": f"{name}-open"},
+    )
+
+
+def test_the_draft_tells_impact_timeline_cause_and_detection(run):
+    write(run, *an_incident())
+    draft = postmortem(run, Config())
+    assert draft.startswith("# 2027-01-15 r42 hung at step 41 (rank 3 on node001)\n")
+    assert "- Until the verdict: 100 s without a step, 28.400 GPU-hours" in draft
+    assert "- Cost: 71.10 USD" in draft
+    assert "- 08:01:30  TrainingStepStalled fired (page): r42: no step" in draft
+    assert "hang.host: a rank stands in host code, by its stack; confidence high." in draft
+    assert "- ruled out: hang.rank_died – all live" in draft
+    assert "- from the last step to the page: 95.5 s" in draft
+
+
+def test_the_latest_incident_is_drafted_unless_one_is_named(run):
+    write(run, *an_incident("i1"), *an_incident("i2", cause="hang.mismatch"))
+    assert "hang.mismatch" in postmortem(run, Config())
+    assert "hang.mismatch" not in postmortem(run, Config(), incident="i1")
+
+
+def test_an_incident_without_a_verdict_still_has_a_draft(run):
+    write(run, *an_incident()[:2])
+    assert "nobody accused" in postmortem(run, Config())
+
+
+def test_no_incident_and_an_unknown_one_are_told_in_one_sentence(run):
+    with pytest.raises(RunDirError, match="holds no incident"):
+        postmortem(run, Config())
+    write(run, *an_incident())
+    with pytest.raises(RunDirError, match="no incident i9; there are i1"):
+        postmortem(run, Config(), incident="i9")
+
+
+def test_nothing_from_a_log_acts_in_the_draft(run):
+    write(run, *an_incident(evidence=["<script>alert(1)</script>\n# heading `x`\x1b[31m"]))
+    draft = postmortem(run, Config())
+    assert "<script>" not in draft
+    assert "\n# heading" not in draft
+    assert "\x1b" not in draft

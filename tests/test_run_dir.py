@@ -1,0 +1,74 @@
+import json
+import os
+from pathlib import Path
+
+import pytest
+from train_ledger.run_dir import RunDir, RunDirError, write_atomically
+
+
+def test_the_first_attempt_has_no_folder_of_its_own():
+    run = RunDir(Path("/r"))
+    assert run.comm_trace_of(5) == Path("/r/comm_traces/rank_5")
+    assert run.comm_trace_of(5, attempt=2) == Path("/r/comm_traces/attempt_2/rank_5")
+    assert run.stacks(1) == Path("/r/stacks/attempt_1")
+
+
+def test_signal_files_are_found_with_their_ranks_and_other_files_are_not(tmp_path):
+    run = RunDir(tmp_path)
+    run.signals.mkdir()
+    for name in ("rank_00010.jsonl", "rank_00002.jsonl", "rank_00002.jsonl.1", "notes.txt", "rank_x.jsonl"):
+        (run.signals / name).touch()
+    assert [(rank, path.name) for rank, path in run.signal_files()] == [
+        (2, "rank_00002.jsonl"),
+        (2, "rank_00002.jsonl.1"),
+        (10, "rank_00010.jsonl"),
+    ]
+
+
+def test_merging_a_key_keeps_those_that_it_does_not_know(tmp_path):
+    run = RunDir(tmp_path)
+    run.run_json.write_text('{"run": "r42", "their_key": [1, 2]}')
+    run.merge_run({"world_size": 8})
+    assert run.read_run() == {"run": "r42", "their_key": [1, 2], "world_size": 8}
+
+
+def test_a_missing_run_json_is_empty_and_a_broken_one_is_named(tmp_path):
+    run = RunDir(tmp_path)
+    assert run.read_run() == {}
+    run.run_json.write_text("[1]")
+    with pytest.raises(RunDirError, match=r"run\.json: must be one JSON object"):
+        run.read_run()
+    run.run_json.write_text("{")
+    with pytest.raises(RunDirError, match=r"run\.json"):
+        run.read_run()
+
+
+def test_a_path_that_is_no_folder_is_told_in_one_sentence(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(RunDirError, match="is a file"):
+        RunDir.existing(tmp_path / "file")
+    with pytest.raises(RunDirError, match="no such run directory"):
+        RunDir.existing(tmp_path / "nowhere")
+
+
+def test_a_reader_of_a_replaced_file_never_sees_a_part(tmp_path):
+    file = tmp_path / "f.json"
+    write_atomically(file, json.dumps({"a": 1}).encode())
+    with open(file, "rb") as reader:
+        write_atomically(file, b"x" * 100_000)
+        assert json.loads(reader.read()) == {"a": 1}
+    assert file.stat().st_size == 100_000
+
+
+def test_a_failed_replacement_leaves_the_old_file_and_no_litter(tmp_path, monkeypatch):
+    file = tmp_path / "f"
+    write_atomically(file, b"old")
+
+    def refuse(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", refuse)
+    with pytest.raises(OSError, match="No space"):
+        write_atomically(file, b"new")
+    assert file.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [file]
