@@ -95,9 +95,9 @@ class Judge:
     @property
     def open_alerts(self) -> tuple[Alert, ...]:
         """The alerts that fire now, oldest first; inhibited ones too."""
-        return tuple(
-            sorted((entry.alert for entry in self._open.values()), key=lambda a: (a.fired_t, a.name))
-        )
+        # The page asks from a thread of its own, so the values are taken at one stroke.
+        alerts = [entry.alert for entry in tuple(self._open.values())]
+        return tuple(sorted(alerts, key=lambda alert: (alert.fired_t, alert.name)))
 
     def restore(self, alerts: Iterable[Alert]) -> None:
         """Take over alerts that an earlier judge had open; they are not fired again.

@@ -1,0 +1,61 @@
+"""How does text become HTML that does nothing but be read?
+
+Whatever is not `Safe` is escaped, and made harmless as for a terminal, on its way into an element. So a value
+from a log cannot come onto the page as markup, whoever forgets what.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from html import escape
+
+from train_ledger.render import harmless
+
+__all__ = ["Child", "Safe", "element", "join", "whole"]
+
+_LONGEST = 100_000
+_VOID = frozenset({"meta", "link", "meter", "rect", "br"})
+
+
+class Safe(str):
+    """HTML made by `element` or `join`; nothing else makes one."""
+
+    __slots__ = ()
+
+
+Child = Safe | str | int | float | None
+
+
+def element(name: str, /, *children: Child, **attributes: object) -> Safe:
+    """One element; an attribute `class_` is `class`, `data_t` is `data-t`; None or False leaves it out.
+
+    >>> element("td", "<script>", class_="host", title=None)
+    '<td class="host">&lt;script&gt;</td>'
+    """
+    shown = "".join(_attribute(key, value) for key, value in attributes.items())
+    if name in _VOID and not children:
+        return Safe(f"<{name}{shown}>")
+    return Safe(f"<{name}{shown}>{join(children)}</{name}>")
+
+
+def whole(text: str) -> Safe:
+    """The text however long it is: half a command would be another command."""
+    return Safe(escape(harmless(text, longest=_LONGEST)))
+
+
+def _attribute(key: str, value: object) -> str:
+    if value is None or value is False:
+        return ""
+    name = key.rstrip("_").replace("_", "-")
+    return f" {name}" if value is True else f' {name}="{escape(harmless(value, longest=_LONGEST))}"'
+
+
+def join(children: Iterable[Child]) -> Safe:
+    """The children one after the other."""
+    return Safe(
+        "".join(
+            child if isinstance(child, Safe) else escape(harmless(child))
+            for child in children
+            if child is not None
+        )
+    )

@@ -1,0 +1,184 @@
+"""What does the page answer to which request?
+
+GET and HEAD only. What is bound to the loopback answers only to the loopback's names, or any web site could
+have a browser ask it under a name of its own (DNS rebinding).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import ipaddress
+import json
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from importlib.resources import files
+from threading import Event
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from train_ledger.answer import SCHEMA
+from train_ledger.config import Config
+from train_ledger.dash.exposition import Exposition
+from train_ledger.dash.page.parts import document, parts
+from train_ledger.dash.page.view import PageView, headline
+from train_ledger.fields import written_number
+
+__all__ = ["app"]
+
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_HEADERS = {
+    "Content-Security-Policy": _POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+_STATIC = {
+    "page.css": "text/css; charset=utf-8",
+    "page.js": "text/javascript; charset=utf-8",
+    "icon.svg": "image/svg+xml",
+}
+_MOST_STREAMS = 32
+_LONGEST_SLEEP_S = 0.1
+
+Source = Callable[[], PageView]
+
+
+def app(
+    source: Source, *, loopback: bool = True, interval_s: float = 1.0, ending: Event | None = None
+) -> Starlette:
+    """The page as an ASGI application; `source` is asked for what to show, from the server's thread.
+
+    `loopback` says that it is bound to the loopback, and then other host names are refused. Open pages are
+    sent what changed every `interval_s`, until `ending` is set.
+    """
+    page = _Page(source, interval_s, ending or Event())
+    routes = [
+        Route("/", page.whole),
+        Route("/events", page.events),
+        Route("/api/state", page.state),
+        Route("/metrics", page.metrics),
+        *(Route(f"/static/{name}", _static(name, kind)) for name, kind in _STATIC.items()),
+    ]
+    application = Starlette(routes=routes)
+    application.add_middleware(_Guard, loopback=loopback)
+    return application
+
+
+class _Page:
+    def __init__(self, source: Source, interval_s: float, ending: Event) -> None:
+        self._source = source
+        self._interval_s = interval_s
+        self._ending = ending
+        self._exposition = Exposition(Config())
+        self._streams = 0
+
+    async def whole(self, request: Request) -> Response:
+        return Response(document(self._source()), media_type="text/html; charset=utf-8")
+
+    async def state(self, request: Request) -> Response:
+        return Response(json.dumps(_state(self._source()), allow_nan=False), media_type="application/json")
+
+    async def metrics(self, request: Request) -> Response:
+        return PlainTextResponse(self._exposition.text(self._source().state))
+
+    async def events(self, request: Request) -> Response:
+        if self._streams >= _MOST_STREAMS:
+            return PlainTextResponse("too many pages are open\n", status_code=503)
+        return StreamingResponse(self._changes(request), media_type="text/event-stream")
+
+    async def _changes(self, request: Request) -> AsyncIterator[str]:
+        """What changed since the last look of this reader, as server-sent events, until they leave."""
+        self._streams += 1
+        sent: dict[str, str] = {}
+        try:
+            while not (self._ending.is_set() or await request.is_disconnected()):
+                view = self._source()
+                made = parts(view)
+                changed = {name: html for name, html in made.items() if sent.get(name) != html}
+                sent.update(changed)
+                yield f"data: {json.dumps({'t': view.state.t, 'parts': changed})}\n\n"
+                await self._pause()
+        finally:
+            self._streams -= 1
+
+    async def _pause(self) -> None:
+        until = time.monotonic() + self._interval_s
+        while (left_s := until - time.monotonic()) > 0 and not self._ending.is_set():
+            await asyncio.sleep(min(left_s, _LONGEST_SLEEP_S))
+
+
+def _static(name: str, kind: str) -> Callable[[Request], Response]:
+    content = files("train_ledger.dash.page").joinpath("static", name).read_bytes()
+
+    def answer(request: Request) -> Response:
+        return Response(content, media_type=kind)
+
+    return answer
+
+
+def _state(view: PageView) -> dict[str, Any]:
+    first = headline(view)
+    return {"schema": SCHEMA, "verdict": first.text, "tone": first.tone, **_plain(view)}
+
+
+def _plain(value: Any) -> Any:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, tuple | list | set | frozenset):
+        return [_plain(item) for item in value]
+    return written_number(value) if isinstance(value, float) else value
+
+
+class _Guard:
+    """Refuses what is not for us, and puts the same headers onto every answer."""
+
+    def __init__(self, app: ASGIApp, *, loopback: bool) -> None:
+        self._app = app
+        self._loopback = loopback
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def send_guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(_HEADERS)
+            await send(message)
+
+        refusal = self._refusal(scope)
+        await (refusal or self._app)(scope, receive, send_guarded)
+
+    def _refusal(self, scope: Scope) -> Response | None:
+        if scope["method"] not in ("GET", "HEAD"):
+            return PlainTextResponse(
+                "the page is read-only\n", status_code=405, headers={"Allow": "GET, HEAD"}
+            )
+        if self._loopback and not _is_loopback(Headers(scope=scope).get("host", "")):
+            return PlainTextResponse("this page answers only to localhost\n", status_code=421)
+        return None
+
+
+def _is_loopback(host: str) -> bool:
+    """Whether a Host header names this machine's loopback, by whichever port (a tunnel has its own)."""
+    name = host.rpartition("]")[0].lstrip("[") if host.startswith("[") else host.partition(":")[0]
+    if name.lower() in ("localhost", "localhost."):
+        return True
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False

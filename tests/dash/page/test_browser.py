@@ -1,0 +1,103 @@
+"""The page in a real browser: it looks, it stays current, and nothing from a log does anything."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dash.page.views import HOSTILE, healthy, hung
+from train_ledger.dash.page import PageView, serve
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+CHROMIUM = shutil.which("chromium")
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed"),
+]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with playwright.sync_playwright() as play:
+        launched = play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield launched
+        launched.close()
+
+
+class Open:
+    """A page in a browser, and what the browser complained of."""
+
+    def __init__(self, browser: Any, url: str, **context: Any) -> None:
+        self.page = browser.new_context(**context).new_page()
+        self.complaints: list[str] = []
+        self.page.on("console", lambda message: self.complaints.append(message.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("dialog", lambda dialog: self.complaints.append(f"dialog: {dialog.message}"))
+        started = time.monotonic()
+        self.page.goto(url)
+        self.opened_s = time.monotonic() - started
+
+
+def test_an_incident_appears_on_the_open_page(browser: Any, tmp_path: Path) -> None:
+    view: list[PageView] = [healthy()]
+    with serve(lambda: view[0], port=0, interval_s=0.1) as url:
+        opened = Open(browser, url, viewport={"width": 1400, "height": 1000})
+        assert opened.page.locator("h1").inner_text().lower().startswith("nothing wrong: step 100")
+        view[0] = hung()
+        opened.page.locator("h1", has_text="culprit: rank 5 on node0").wait_for(timeout=5000)
+        assert opened.page.title().startswith("✖ r42")
+        assert opened.page.locator("tr.culprit td").nth(6).inner_text() == HOSTILE
+        assert opened.page.locator("script").count() == 1
+        assert opened.page.locator("#link").inner_text() == "live"
+        opened.page.screenshot(path=tmp_path / "incident.png", full_page=True)
+        assert (tmp_path / "incident.png").stat().st_size > 20_000
+        assert opened.complaints == []
+
+
+def test_a_command_is_copied_as_it_is(browser: Any) -> None:
+    with serve(hung, port=0) as url:
+        opened = Open(browser, url, permissions=["clipboard-read", "clipboard-write"])
+        opened.page.locator("button", has_text="copy").first.click()
+        opened.page.locator("button", has_text="copied").wait_for(timeout=5000)
+        copied = opened.page.evaluate("navigator.clipboard.readText()")
+    assert copied == "py-spy dump --pid 1005 && echo '<done>'"
+
+
+def test_a_page_that_lost_its_keeper_says_so(browser: Any) -> None:
+    with serve(healthy, port=0, interval_s=0.1) as url:
+        opened = Open(browser, url)
+        opened.page.locator("#link", has_text="live").wait_for(timeout=5000)
+    opened.page.locator("#link", has_text="no connection").wait_for(timeout=15000)
+    assert "stale" in opened.page.locator("body").get_attribute("class")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_on_a_phone_nothing_runs_out_of_the_screen(browser: Any, scheme: str) -> None:
+    with serve(hung, port=0) as url:
+        opened = Open(browser, url, viewport={"width": 390, "height": 844}, color_scheme=scheme)
+        wide = opened.page.evaluate("document.documentElement.scrollWidth")
+        assert wide <= 390
+        dark = opened.page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(17, 20, 23)"
+        assert dark is (scheme == "dark")
+        assert opened.complaints == []
+
+
+def test_the_page_is_complete_without_scripts(browser: Any) -> None:
+    with serve(hung, port=0) as url:
+        opened = Open(browser, url, java_script_enabled=False)
+        assert opened.page.locator("h1").inner_text().lower() == "culprit: rank 5 on node0"
+        assert opened.page.locator("code", has_text="py-spy dump").count() == 1
+
+
+def test_a_thousand_ranks_open_in_a_moment(browser: Any) -> None:
+    with serve(lambda: hung(ranks=1024, culprit=700), port=0) as url:
+        opened = Open(browser, url, viewport={"width": 1400, "height": 1000})
+        assert opened.opened_s < 2
+        assert opened.page.locator("svg.map rect").count() == 1024
+        assert opened.complaints == []

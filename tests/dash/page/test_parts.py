@@ -1,0 +1,102 @@
+"""The HTML of the page: complete without a script, and nothing from a log is markup."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from html.parser import HTMLParser
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dash.page.views import HOSTILE, healthy, hung
+from dash.states import T0, running
+from train_ledger.dash.page.markup import Safe, element
+from train_ledger.dash.page.parts import document, parts
+from train_ledger.dash.page.view import PageView
+from train_ledger.ledger.state import RankState, RunState
+
+
+class Read(HTMLParser):
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def test_what_is_wrong_comes_before_how_it_stands() -> None:
+    text = Read(document(hung())).text
+    order = [
+        "culprit: rank 5 on node0",
+        "hang.host",
+        "py-spy dump",
+        "no step completed since 51300",
+        "since the last step",
+    ]
+    places = [text.index(each) for each in order]
+    assert places == sorted(places)
+    assert "dcgm: no exporter was reached" in text
+    assert "3 × not JSON" in text
+
+
+def test_a_hostile_host_name_stays_text() -> None:
+    read = Read(document(hung()))
+    assert [attributes for tag, attributes in read.tags if tag == "script"] == [
+        {"src": "/static/page.js", "defer": None}
+    ]
+    assert HOSTILE in read.text
+
+
+def test_nothing_is_inline_that_the_policy_would_refuse() -> None:
+    for _, attributes in Read(document(hung())).tags:
+        assert not [name for name in attributes if name == "style" or name.startswith("on")]
+
+
+def test_a_command_is_copied_whole_and_as_it_is() -> None:
+    copied = [attributes["data-copy"] for tag, attributes in Read(document(hung())).tags if tag == "button"]
+    assert copied == ["py-spy dump --pid 1005 && echo '<done>'"]
+
+
+def test_a_thousand_ranks_are_summed_up_not_listed() -> None:
+    made = parts(hung(ranks=1024, culprit=700))["ranks"]
+    read = Read(made)
+    assert len([tag for tag, _ in read.tags if tag == "tr"]) < 30
+    assert len([tag for tag, _ in read.tags if tag == "rect"]) == 1024
+    assert "1 culprit, 1023 waiting" in read.text
+    assert read.text.index("culprit 1 step behind") < read.text.index("waiting", read.text.index("pid"))
+
+
+def test_a_part_is_the_same_as_long_as_nothing_it_shows_changed() -> None:
+    before, after = healthy(), replace(healthy(), state=replace(healthy().state, t=T0 + 501))
+    changed = {name for name, html in parts(after).items() if parts(before)[name] != html}
+    assert changed == {"clock"}
+
+
+def test_a_run_of_which_nothing_is_known_has_a_page() -> None:
+    text = Read(document(PageView(RunState("r42", T0)))).text
+    assert "No rank has been heard of yet." in text
+    assert "how many ranks there should be" in text
+
+
+@given(st.text(), st.floats(allow_nan=False, allow_infinity=False))
+def test_any_string_and_any_time_make_a_page(text: str, t: float) -> None:
+    state = replace(
+        running(t=T0), run=text, ranks={0: RankState(0, host=text, exception=text, heard_t=t, step_t=t)}
+    )
+    read = Read(
+        document(PageView(state, journal=({"kind": text, "summary": text, "t": t},), not_observed=(text,)))
+    )
+    assert [tag for tag, _ in read.tags].count("script") == 1
+
+
+def test_only_what_an_element_made_is_not_escaped() -> None:
+    inner = element("b", "<x>", title='"&')
+    assert element("p", inner, "<y>") == '<p><b title="&quot;&amp;">&lt;x&gt;</b>&lt;y&gt;</p>'
+    assert isinstance(inner, Safe)
+    assert element("i", "a\x1b[2Jb\u202e") == "<i>ab\ufffd</i>"
