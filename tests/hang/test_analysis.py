@@ -293,7 +293,7 @@ def test_a_dead_rank_without_a_dump_did_not_come() -> None:
     known = {2: RankKnowledge(2, gone=True, signal=9)}
     answer = answer_of(job, [0, 1, 3], known=known)
     assert (answer.culprits, answer.findings[0].kind) == ((2,), "missing_ranks")
-    assert "rank 2 its process is gone (SIGKILL)" in answer.findings[0].evidence
+    assert "rank 2: its process is gone (SIGKILL)" in answer.findings[0].evidence
 
 
 def test_a_job_that_aborted_is_judged_by_the_last_number_all_reached() -> None:
@@ -316,7 +316,7 @@ def test_the_first_to_fall_is_named_where_nothing_is_pending() -> None:
     known[3] = RankKnowledge(3, step=41, exception="ValueError: bad sample")
     answer = answer_of(healthy(), known=known)
     assert (answer.verdict, answer.kind, answer.culprits) == ("hang", "missing_ranks", (3,))
-    assert answer.findings[0].evidence[0] == "rank 3 at step 41; it raised ValueError: bad sample"
+    assert answer.findings[0].evidence[0] == "rank 3 at step 41: it raised ValueError: bad sample"
 
 
 # What holds for every job

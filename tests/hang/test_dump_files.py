@@ -86,6 +86,15 @@ def test_what_is_no_dump_is_listed_and_stops_nothing(tmp_path: Path) -> None:
     }
 
 
+def test_names_may_hold_any_bytes(tmp_path: Path) -> None:
+    folder = job().write(tmp_path)
+    os.rename(folder / "rank_1", os.fsencode(folder) + b"/caf\xe9_rank_1")
+    os.rename(folder / "rank_0", os.fsencode(folder) + b"/\xff.txt")
+    answer = analyse([folder])
+    assert (answer.culprits, answer.missing_dumps) == ((2,), (0,))
+    answer.unreadable[0].file.encode()
+
+
 def test_a_path_that_is_not_there_is_listed(tmp_path: Path) -> None:
     answer = analyse([tmp_path / "nowhere"])
     assert answer.verdict == "cannot_tell"
@@ -129,6 +138,7 @@ BOMBS = {
     "unicode": b"\x80\x04}(X\x07\x00\x00\x00entries\x8d" + struct.pack("<Q", 3 << 30) + b"x",
     "long": b"\x80\x02\x8b" + struct.pack("<i", 0x7FFFFFFF) + b"x",
     "memo": b"\x80\x02r" + struct.pack("<I", 0xFFFFFF00) + b".",
+    "surrogates": b"\x80\x02X\x03\x00\x00\x00\xed\xa0\x80X\x01\x00\x00\x00a\x93.",
     "memo_put": b"\x80\x02]r" + struct.pack("<I", 0x7FFFFF00) + b".",
 }
 

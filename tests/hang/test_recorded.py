@@ -48,7 +48,7 @@ def test_a_rank_beyond_those_that_dumped_is_known_by_the_world_size() -> None:
 def test_what_the_rank_raised_stands_in_the_evidence() -> None:
     known = {3: RankKnowledge(3, host="node-1", step=5, exception="RuntimeError: bad sample")}
     finding = analyse([RECORDED / "gloo_raise_3"], known=known).findings[0]
-    assert finding.evidence[-1] == "rank 3 on node-1, at step 5; it raised RuntimeError: bad sample"
+    assert finding.evidence[-1] == "rank 3 on node-1, at step 5: it raised RuntimeError: bad sample"
     assert finding.cause_suspected == "its process ended or raised; the others wait for it"
 
 

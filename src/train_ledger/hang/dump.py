@@ -36,6 +36,7 @@ KEPT_P2P = 256
 MAX_GROUPS = 4096
 MAX_CONFIG = 65536
 MAX_RANKS_TEXT = 4 << 20
+_LARGEST = (1 << 63) - 1
 RING_MINIMUM = 1000
 """A run of pending entries this long without a gap is a full ring, not a dump of active entries alone."""
 
@@ -88,7 +89,7 @@ def reduce_dump(
 ) -> Dump | None:
     """The summary of a loaded dump; None where the content is no dump at all."""
     if isinstance(content, list):  # 1.0 was the bare list of entries
-        content = {"entries": content}
+        content = {"entries": content} if content else None
     if not isinstance(content, dict) or not ({"entries", "pg_config", "version"} & content.keys()):
         return None
     raw = content.get("entries", [])
@@ -165,12 +166,11 @@ def _coverage(entries: list[dict[Any, Any]]) -> tuple[bool, bool]:
     """(active entries alone, ring wrapped): what the absence of an entry means."""
     if not entries:
         return True, False
-    ids = [integer(entry.get("record_id")) or 0 for entry in entries]
+    first, last = (integer(entry.get("record_id")) or 0 for entry in (entries[0], entries[-1]))
     nothing_done = not any(is_completed(entry) or entry.get("retired") is True for entry in entries)
-    without_gap = ids[-1] - ids[0] + 1 == len(ids)
-    full_ring = without_gap and len(ids) >= RING_MINIMUM
-    active_only = nothing_done and ids[0] > 0 and not full_ring
-    return active_only, ids[0] > 0 and not active_only
+    full_ring = last - first + 1 == len(entries) >= RING_MINIMUM
+    active_only = nothing_done and first > 0 and not full_ring
+    return active_only, first > 0 and not active_only
 
 
 def _hold(key: _Key, entries: list[dict[Any, Any]], retired: frozenset[str], whole: bool) -> Held:
@@ -208,13 +208,13 @@ def _merge_coalesced(entries: list[dict[Any, Any]], retired: frozenset[str]) -> 
     """(seq, entry, done, parts) ascending; the last entry of a coalesced operation closes it."""
     merged: dict[int, _Merged] = {}
     for entry in entries:
-        seq = seq_of(entry)
-        if seq is None:
+        seq = entry.get("collective_seq_id")
+        if type(seq) is not int and (seq := seq_of(entry)) is None:
             continue
         earlier = merged.get(seq)
         parts = earlier[3] + 1 if earlier else 1
         merged[seq] = (seq, entry, is_done(entry, retired), parts)
-    return [merged[seq] for seq in sorted(merged)]
+    return [merged[seq] for seq in sorted(merged) if -_LARGEST <= seq <= _LARGEST]
 
 
 def _pending_p2p(entries: list[dict[Any, Any]], retired: frozenset[str]) -> list[Op]:
@@ -241,8 +241,8 @@ def _config(raw: Any) -> dict[str, tuple[str, str]]:
         if isinstance(value, dict):
             desc, ranks = text(value.get("desc")), value.get("ranks")
         if isinstance(ranks, list):
-            ranks = str([rank for rank in ranks if isinstance(rank, int)])
-        if isinstance(ranks, str) and len(ranks) <= MAX_RANKS_TEXT:
+            ranks = str([rank for rank in ranks if type(rank) is int])
+        if isinstance(ranks, str) and len(ranks) <= MAX_RANKS_TEXT and ranks.isascii():
             config[text(name)] = (desc, ranks)
     return config
 

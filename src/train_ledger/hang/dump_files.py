@@ -7,6 +7,7 @@ replaces is listed.
 
 from __future__ import annotations
 
+import os
 import re
 import stat
 from collections.abc import Iterable, Iterator, Sequence
@@ -75,12 +76,12 @@ def read_dumps(paths: Sequence[Path], limits: Limits, since_t: float | None = No
     read: list[Dump] = []
     for job, reply in zip(jobs, read_all(jobs, sizes, limits), strict=True):
         if reply.dump is None:
-            unreadable.append(Unreadable(job.path, reply.why or "not read"))
+            unreadable.append(Unreadable(job.path.decode("utf-8", "replace"), reply.why or "not read"))
             damaged.add(job.rank)
         else:
             read.append(reply.dump)
             if reply.dump.cut:
-                unreadable.append(Unreadable(job.path, reply.dump.cut))
+                unreadable.append(Unreadable(job.path.decode("utf-8", "replace"), reply.dump.cut))
     kept, stale = _told_apart(read, since_t)
     damaged -= {dump.rank for dump in kept}
     return Dumps(kept, tuple(sorted(unreadable, key=_by_file)), tuple(sorted(damaged)), stale)
@@ -98,26 +99,31 @@ def _files(paths: Iterable[Path]) -> Iterator[Path]:
             yield path
 
 
+def _shown(path: Path) -> str:
+    """The path as text that can be printed, whatever bytes are in it."""
+    return os.fsencode(path).decode("utf-8", "replace")
+
+
 def _job(path: Path, limits: Limits) -> tuple[Job, int] | Unreadable:
     """What a reader is asked to do, and the size; or why the file is not even opened."""
     try:
         status = path.stat()
     except OSError as error:
-        return Unreadable(str(path), error.strerror or str(error))
+        return Unreadable(_shown(path), error.strerror or str(error))
     if stat.S_ISDIR(status.st_mode):
-        return Unreadable(str(path), "a folder in the folder: name it to have its dumps read")
+        return Unreadable(_shown(path), "a folder in the folder: name it to have its dumps read")
     if not stat.S_ISREG(status.st_mode):
-        return Unreadable(str(path), "no regular file")
+        return Unreadable(_shown(path), "no regular file")
     if path.name.startswith("."):
-        return Unreadable(str(path), "hidden or unfinished file")
+        return Unreadable(_shown(path), "hidden or unfinished file")
     rank = rank_of(path.name)
     if rank is None:
-        return Unreadable(str(path), "no rank in its name: a dump's name ends in its rank, as rank_5")
+        return Unreadable(_shown(path), "no rank in its name: a dump's name ends in its rank, as rank_5")
     if status.st_size > limits.dump_bytes:
         return Unreadable(
             str(path), f"refused: {status.st_size} bytes, more than the {limits.dump_bytes} allowed"
         )
-    return Job(str(path), rank, host_of(path.name), status.st_mtime), status.st_size
+    return Job(os.fsencode(path), rank, host_of(path.name), status.st_mtime), status.st_size
 
 
 def _told_apart(read: Sequence[Dump], since_t: float | None) -> tuple[tuple[Dump, ...], tuple[str, ...]]:

@@ -165,13 +165,14 @@ def integer(value: Any) -> int | None:
     """A 64-bit number; some writers put numbers in quotes."""
     if isinstance(value, str) and len(value) < 20 and value.removeprefix("-").isdecimal():
         value = int(value)
-    return value if isinstance(value, int) and -(1 << 63) <= value < 1 << 63 else None
+    return value if type(value) is int and -(1 << 63) <= value < 1 << 63 else None
 
 
 def text(value: Any) -> str:
     if isinstance(value, str):
-        return value[:256]
-    return str(value) if isinstance(value, int) and abs(value) < 1 << 63 else ""
+        short = value[:256]
+        return short if short.isascii() else short.encode("utf-8", "replace").decode()
+    return str(value) if type(value) is int and abs(value) < 1 << 63 else ""
 
 
 def _texts(value: Any) -> tuple[str, ...]:
@@ -182,7 +183,7 @@ def _sizes(value: Any) -> tuple[tuple[int, ...], ...]:
     if not isinstance(value, list):
         return ()
     return tuple(
-        tuple(dim for dim in shape[:64] if isinstance(dim, int) and 0 <= dim < 1 << 63)
+        tuple(dim for dim in shape[:64] if type(dim) is int and 0 <= dim < 1 << 63)
         for shape in value[:MAX_TENSORS]
         if isinstance(shape, list)
     )

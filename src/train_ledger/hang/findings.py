@@ -55,9 +55,11 @@ def finding_of(root: Root, evidence: Evidence) -> Finding:
 
 def confidence_of(root: Root, evidence: Evidence) -> Confidence:
     """High: dumps of all members and a clear majority, or the stack agrees. Low: a dump is missing."""
-    if not root.seen or (root.mismatch and not root.culprits):
-        return "low"
     stands = {stand_of(evidence.stacks[rank]).where for rank in root.culprits if rank in evidence.stacks}
+    if not root.seen:
+        return "medium" if stands == {"host"} else "low"
+    if root.mismatch and not root.culprits:
+        return "low"
     if root.kind == "missing_ranks" and "collective" in stands:
         return "low"
     is_whole = not root.view.without_dump and not any(it.cut for it in root.view.standings.values())

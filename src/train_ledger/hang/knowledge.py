@@ -66,22 +66,25 @@ def in_words(rank: RankKnowledge) -> str | None:
     """One evidence line; None where nothing is known.
 
     >>> in_words(RankKnowledge(5, step=41, phase="data", gone=True, signal=9))
-    'rank 5 at step 41, in phase data; its process is gone (SIGKILL)'
+    'rank 5 at step 41, in phase data: its process is gone (SIGKILL)'
     """
-    place = [
+    places = [
         f"on {rank.host}" if rank.host else "",
         f"at step {rank.step}" if rank.step is not None else "",
         f"in phase {rank.phase}" if rank.phase else "",
     ]
-    parts = [", ".join(part for part in place if part)]
+    ends = []
     if rank.gone or rank.signal is not None:
-        parts.append(
-            "its process is gone" + (f" ({_signal(rank.signal)})" if rank.signal is not None else "")
-        )
+        ends.append("its process is gone" + (f" ({_signal(rank.signal)})" if rank.signal is not None else ""))
     if rank.exception:
-        parts.append(f"it raised {rank.exception[:200]}")
-    said = "; ".join(part for part in parts if part)
-    return f"rank {rank.rank} {said}" if said else None
+        ends.append(f"it raised {rank.exception[:200]}")
+    place = ", ".join(it for it in places if it)
+    end = "; ".join(ends)
+    return (
+        f"rank {rank.rank}" + (f" {place}" if place else "") + (f": {end}" if end else "")
+        if place or end
+        else None
+    )
 
 
 def _signal(number: int) -> str:

@@ -6,6 +6,7 @@ torch.distributed.debug prints too). Frames come innermost first in all of them.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -58,7 +59,7 @@ def read(paths: Iterable[Path]) -> tuple[dict[int, RankStack], list[Unreadable]]
         try:
             stack = _read(path)
         except (_NotAStackError, OSError) as error:
-            unreadable.append(Unreadable(str(path), str(error)))
+            unreadable.append(Unreadable(os.fsencode(path).decode("utf-8", "replace"), str(error)))
         else:
             stacks[stack.rank] = stack
     return dict(sorted(stacks.items())), unreadable

@@ -8,6 +8,7 @@ memory than allowed, even a crash of the interpreter – is the end of that file
 from __future__ import annotations
 
 import gc
+import os
 import resource
 import struct
 import sys
@@ -29,7 +30,7 @@ HEADER = struct.Struct("<I")
 class Job(msgspec.Struct, frozen=True, array_like=True):
     """One file to be read; the rank and host are those of its name."""
 
-    path: str
+    path: bytes
     rank: int
     host: str | None
     mtime: float
@@ -54,12 +55,17 @@ def main(memory_bytes: int, cpu_s: int) -> None:
 
 def _read(job: Job, memory_bytes: int) -> Reply:
     try:
-        loaded = load(Path(job.path))
+        loaded = load(Path(os.fsdecode(job.path)))
         dump = reduce_dump(
-            loaded.content, file=job.path, rank=job.rank, host=job.host, mtime=job.mtime, cut=loaded.cut
+            loaded.content,
+            file=job.path.decode("utf-8", "replace"),
+            rank=job.rank,
+            host=job.host,
+            mtime=job.mtime,
+            cut=loaded.cut,
         )
     except (RefusedError, OSError) as error:
-        return Reply(None, str(error))
+        return Reply(None, str(error).encode("utf-8", "replace").decode())
     except MemoryError:
         return Reply(None, f"refused: it asks for more than {memory_bytes >> 20} MiB of memory")
     except RecursionError:

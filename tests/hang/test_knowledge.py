@@ -1,0 +1,36 @@
+"""Who fell first, and who fell with it."""
+
+from __future__ import annotations
+
+import pytest
+
+from train_ledger.hang import RankKnowledge, first_fallen
+from train_ledger.hang.knowledge import in_words
+
+
+def test_who_raises_because_a_peer_is_gone_is_a_victim() -> None:
+    known = {
+        0: RankKnowledge(0, exception="RuntimeError: Connection closed by peer [127.0.0.1]:8113"),
+        1: RankKnowledge(1, exception="IndexError: list index out of range"),
+        2: RankKnowledge(2, exception="DistBackendError: NCCL communicator was aborted on rank 2"),
+    }
+    assert first_fallen(known, range(4)) == (1,)
+
+
+@pytest.mark.parametrize(("number", "fell"), [(9, (1,)), (11, (1,)), (15, ()), (6, ())])
+def test_some_signals_are_done_to_a_rank(number: int, fell: tuple[int, ...]) -> None:
+    """SIGTERM is the launcher's; SIGABRT is what gloo does to the receiver of a size that does not fit."""
+    assert first_fallen({1: RankKnowledge(1, gone=True, signal=number)}, range(4)) == fell
+
+
+def test_one_silent_death_among_the_living_is_the_first() -> None:
+    assert first_fallen({2: RankKnowledge(2, gone=True), 3: RankKnowledge(3)}, range(4)) == (2,)
+
+
+def test_where_all_are_gone_in_silence_nobody_is_the_first() -> None:
+    assert first_fallen({rank: RankKnowledge(rank, gone=True) for rank in range(4)}, range(4)) == ()
+
+
+def test_what_is_not_known_is_not_said() -> None:
+    assert in_words(RankKnowledge(3)) is None
+    assert in_words(RankKnowledge(3, gone=True, signal=99)) == "rank 3: its process is gone (signal 99)"
