@@ -93,7 +93,7 @@ class SignalLogger:
             step = whole
         for value in fields.values():
             if type(value) is not float and type(value) is not int:
-                fields = self._plain_fields(fields)
+                fields = self.plain_fields(fields)
                 break
         if not self._silent:
             self._queue.append((next(self._tickets), time.time(), step, fields, None))
@@ -131,9 +131,8 @@ class SignalLogger:
             self._writer.join(timeout_s)
         self._silent = True
 
-    # The training thread's rare paths
-
-    def _plain_fields(self, fields: Mapping[str, object]) -> dict[str, float]:
+    def plain_fields(self, fields: Mapping[str, object]) -> dict[str, float]:
+        """The fields that are plain numbers; the others are counted."""
         kept = {}
         for name, value in fields.items():
             number = plain(value)

@@ -105,7 +105,7 @@ class Monitor:
         if step is not None:
             self.logger.log_fields(step, fields)
         else:
-            self._held.update(fields)
+            self._held.update(self.logger.plain_fields(fields))
 
     def phase(self, name: str) -> OpenPhase:
         """A part of the step or of the run, as a context manager: `with monitor.phase("forward"): …`

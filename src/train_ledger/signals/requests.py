@@ -98,7 +98,7 @@ class Requests:
         except NoRecorderError as error:
             self._reply(request_id, {"ok": False, "error": str(error)})
         except OSError as error:
-            self._reply(request_id, {"ok": False, "error": f"{error.filename}: {error.strerror}"})
+            self._reply(request_id, {"ok": False, "error": str(error)})
 
     def _dump(self, request_id: str) -> None:
         path = self._run_dir.comm_trace_of(self._rank, self._attempt)

@@ -24,6 +24,7 @@ from train_ledger.signals.worker_server import serve
 __all__ = ["start"]
 
 _PATIENCE_S = 5.0
+_TOLD_S = 0.25
 _SILENT = -1
 _current: Monitor | None = None
 
@@ -83,6 +84,7 @@ def start(
         }
         if not within(_PATIENCE_S, lambda: _write_run(place, constants), False):
             monitor.warn("run.json", f"{place.run_json} could not be written")
+    monitor.logger.flush(_TOLD_S)  # who this is stands in the file before anything can lock Python up
     return monitor
 
 

@@ -92,6 +92,7 @@ def _check_dump_path(environ: Mapping[str, str], rank: int, mounts: str | None) 
     return []
 
 
+_SLURM_CONF = Path("/etc/slurm/slurm.conf")
 _PASSING = ("tmpfs", "ramfs", "overlay", "aufs", "devtmpfs")
 
 
@@ -147,7 +148,7 @@ def _check_kill_grace(environ: Mapping[str, str]) -> list[Finding]:
 
 def _slurm_kill_wait() -> int | None:
     try:
-        text = Path("/etc/slurm/slurm.conf").read_text(encoding="utf-8", errors="replace")
+        text = _SLURM_CONF.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return None
     for line in text.splitlines():

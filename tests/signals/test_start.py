@@ -1,0 +1,252 @@
+"""Three lines in a training script, and what they leave in the run directory."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from signals.scripts import begin, events, ready, run_to_end, signal_lines, wait_for
+from train_ledger.fields import EVENTS, FIELDS, REQUIRED
+
+RANK_3_OF_8 = {"RANK": "3", "WORLD_SIZE": "8", "LOCAL_RANK": "1"}
+
+
+def test_run_start_says_who_this_is(tmp_path: Path) -> None:
+    assert run_to_end(tmp_path, "", RANK_3_OF_8).returncode == 0
+    (told,) = [line for line in signal_lines(tmp_path, rank=3) if line.get("event") == "run_start"]
+    assert (told["rank"], told["world_size"], told["local_rank"]) == (3, 8, 1)
+    assert told["host"] == socket.gethostname()
+    assert isinstance(told["pid"], int)
+    assert told["attempt"] == 0
+
+
+def test_a_line_of_a_step_holds_what_was_measured(tmp_path: Path) -> None:
+    script = """
+monitor.close()
+model = {"params": 1e6, "layers": 2, "heads": 2, "head_dim": 8, "seq_len": 16}
+monitor = train_ledger.start(monitor.run_dir.path, model=model, parallelism={"tp": 2}, peak_flops=1e12)
+import gc
+time.sleep(1.2)
+for step in range(2):
+    with monitor.phase("data"):
+        time.sleep(0.01)
+    with monitor.phase("forward"):
+        time.sleep(0.02)
+    gc.collect()
+    monitor.log(grad_norm=0.5)
+    monitor.step(step, tokens=1000, loss=2.5)
+monitor.log(step=2, loss=9.0)
+monitor.log(lr=0.25)
+"""
+    assert run_to_end(tmp_path, script).returncode == 0
+    steps = [line for line in signal_lines(tmp_path) if "event" not in line]
+    first, second, third, last = steps
+    assert "step_time_s" not in first  # what came before the first step was the start-up
+    assert 0.01 <= second["data_wait_s"] < second["step_time_s"]
+    assert 0.02 <= second["fwd_s"] < second["step_time_s"] < 5
+    assert second["tps"] == pytest.approx(1000 / second["step_time_s"] / 2)
+    assert second["mfu"] == pytest.approx(100 * second["tflops"])
+    assert second["gc_s"] > 0
+    assert second["rss_bytes"] > 1e6
+    assert second["cpu_percent"] >= 0
+    assert (second["loss"], second["grad_norm"]) == (2.5, 0.5)
+    assert (third["step"], third["loss"]) == (2, 9.0)
+    assert (last["step"], last["lr"]) == (1, 0.25)
+    known = {*FIELDS, *REQUIRED, "attempt"}
+    assert all(line.keys() <= known for line in steps)
+
+
+def test_run_json_is_made_by_rank_0_and_keeps_what_others_wrote(tmp_path: Path) -> None:
+    run_to_end(tmp_path, "", RANK_3_OF_8)
+    assert not (tmp_path / "run.json").exists()
+    (tmp_path / "run.json").write_text('{"contacts": "ada", "started": 17.0, "world_size": 4}')
+    again = (
+        "monitor.close(); train_ledger.start(monitor.run_dir.path, gpu_price_per_hour=2.5, dtype=object())"
+    )
+    run_to_end(tmp_path, again, {"RANK": "0", "WORLD_SIZE": "8"})
+    written = json.loads((tmp_path / "run.json").read_bytes())
+    assert written == {
+        "contacts": "ada",
+        "started": 17.0,
+        "run": tmp_path.name,
+        "world_size": 8,
+        "gpu_price_per_hour": 2.5,
+        "dtype": "object",
+    }
+
+
+def test_every_start_is_an_attempt_of_its_own(tmp_path: Path) -> None:
+    for attempt in range(2):
+        run_to_end(tmp_path, "print(monitor.attempt)")
+        assert [line["attempt"] for line in events(tmp_path, "run_start")][-1] == attempt
+    ended = run_to_end(tmp_path, "print(monitor.attempt)", {"TORCHELASTIC_RESTART_COUNT": "7"})
+    assert ended.stdout == "7\n"
+    assert (tmp_path / "comm_traces" / "attempt_7").is_dir()
+
+
+def test_a_checkpoint_an_evaluation_and_a_load(tmp_path: Path) -> None:
+    script = """
+with monitor.checkpoint_load() as load:
+    load.step = 40
+monitor.step(41)
+with monitor.checkpoint(41):
+    time.sleep(0.02)
+with monitor.checkpoint(42, asynchronous=True) as save:
+    time.sleep(0.01)
+time.sleep(0.05)
+save.saved()
+try:
+    with monitor.checkpoint(43):
+        raise OSError("no space left on device")
+except OSError:
+    pass
+with monitor.evaluation():
+    pass
+monitor.step(42)
+"""
+    assert run_to_end(tmp_path, script).returncode == 0
+    told = [(line["event"], line.get("phase", line.get("step"))) for line in events(tmp_path)]
+    assert told[2:] == [
+        ("phase_start", "checkpoint_load"),
+        ("phase_end", "checkpoint_load"),
+        ("ckpt_loaded", 40),
+        ("phase_end", "start_up"),
+        ("ckpt_start", 41),
+        ("phase_start", "checkpoint_save"),
+        ("phase_end", "checkpoint_save"),
+        ("ckpt_saved", 41),
+        ("ckpt_start", 42),
+        ("phase_start", "checkpoint_save"),
+        ("phase_end", "checkpoint_save"),
+        ("ckpt_saved", 42),
+        ("ckpt_start", 43),
+        ("phase_start", "checkpoint_save"),
+        ("phase_end", "checkpoint_save"),
+        ("ckpt_failed", 43),
+        ("eval_start", None),
+        ("phase_start", "evaluation"),
+        ("phase_end", "evaluation"),
+        ("eval_end", None),
+        ("run_end", None),
+    ]
+    assert {line["event"] for line in events(tmp_path)} <= set(EVENTS)
+    at_once, later = events(tmp_path, "ckpt_saved")
+    assert at_once["duration_s"] >= at_once["blocking_s"] >= 0.02
+    assert later["duration_s"] > later["blocking_s"] + 0.04
+    assert later["durable"] is True
+    (failed,) = events(tmp_path, "ckpt_failed")
+    assert failed["error"] == "OSError: no space left on device"
+    (step,) = [line for line in signal_lines(tmp_path) if "ckpt_s" in line]
+    assert step["ckpt_s"] >= 0.03  # the blocking parts of all three
+
+
+def test_a_rank_that_hangs_in_a_phase_shows_it(tmp_path: Path) -> None:
+    script = (
+        "monitor.step(1)\nwith monitor.phase('backward'):\n    print('there', flush=True)\n    time.sleep(60)"
+    )
+    process = begin(tmp_path, script)
+    try:
+        ready(process)
+        wait_for(lambda: events(tmp_path, "phase_start")[-1]["phase"] == "backward", timeout_s=4)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize("place", ["/proc/1/train-ledger", "{tmp}/file/run"])
+def test_a_run_directory_that_cannot_be_written_is_said_in_one_line(tmp_path: Path, place: str) -> None:
+    (tmp_path / "file").write_text("in the way")
+    script = "time.sleep(0.6)\nfor step in range(3): monitor.step(step, loss=1.0)\nprint('trained')"
+    ended = run_to_end(Path(place.format(tmp=tmp_path)), script)
+    assert (ended.returncode, ended.stdout) == (0, "trained\n")
+    (said,) = ended.stderr.splitlines()
+    assert said.startswith("train-ledger: rank 0: ")
+
+
+def test_nothing_a_training_script_says_raises(tmp_path: Path) -> None:
+    script = """
+nonsense = object()
+monitor.step(nonsense, loss=nonsense)
+monitor.step(1, tokens=nonsense, rank=5, t="now", attempt=None)
+monitor.step(2, **{"": 1.0, "a b": 2.0, "\\ud800": 3.0})
+monitor.log(loss=nonsense)
+monitor.log(step=nonsense)
+with monitor.phase(nonsense): pass
+with monitor.checkpoint(nonsense): pass
+monitor.event("warning", about=nonsense)
+monitor.close()
+monitor.close()
+monitor.step(3)
+monitor.event("warning")
+with monitor.phase("forward"): pass
+print("trained")
+"""
+    ended = run_to_end(tmp_path, script)
+    assert (ended.returncode, ended.stdout) == (0, "trained\n")
+    assert [line["step"] for line in signal_lines(tmp_path) if "event" not in line] == [1, 2]
+
+
+def test_what_the_environment_loses_is_told_to_the_run(tmp_path: Path) -> None:
+    run_to_end(tmp_path, "", {"TORCH_NCCL_ASYNC_ERROR_HANDLING": "1", "TORCH_INCLUDE_ONLY_ACTIVE": "1"})
+    told = {line["about"]: line["message"] for line in events(tmp_path, "warning")}
+    assert "was replaced by 3" in told["TORCH_NCCL_ASYNC_ERROR_HANDLING"]
+    assert "TORCH_INCLUDE_ONLY_ACTIVE" in told
+
+
+def test_the_documented_example(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(
+        """
+import train_ledger
+
+monitor = train_ledger.start("runs/r42")
+for step in range(3):
+    monitor.step(step, loss=1.0 / (step + 1))
+"""
+    )
+    subprocess.run([sys.executable, script], cwd=tmp_path, check=True, timeout=30)
+    lines: list[dict[str, Any]] = signal_lines(tmp_path / "runs" / "r42")
+    assert [line["loss"] for line in lines if "loss" in line] == [1.0, 0.5, 1 / 3]
+
+
+def test_a_dead_file_server_holds_the_start_up_for_seconds_only(tmp_path: Path) -> None:
+    script = f"""
+import time
+import sys
+import train_ledger
+start = sys.modules["train_ledger.signals.start"]
+start._PATIENCE_S = 0.2
+start._prepare = lambda place, me: time.sleep(60)
+monitor = start.start({str(tmp_path)!r})
+monitor.step(1)
+print("trained")
+"""
+    began = time.monotonic()
+    ended = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        env=dict(os.environ),
+        check=True,
+    )
+    assert time.monotonic() - began < 5
+    assert ended.stdout == "trained\n"
+    assert "does not answer" in ended.stderr
+
+
+def test_sigterm_while_the_start_up_lasts(tmp_path: Path) -> None:
+    process = begin(tmp_path, "print('there', flush=True)\ntime.sleep(60)")
+    ready(process)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(5) == -signal.SIGTERM
+    assert [line["event"] for line in events(tmp_path)] == ["run_start", "phase_start", "signal"]
