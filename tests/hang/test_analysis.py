@@ -191,6 +191,16 @@ def test_one_root_under_a_chain_over_groups(backend: str) -> None:
     assert answer.group.name == "tp2"
 
 
+def test_a_rank_that_misses_a_collective_and_a_send_is_named_for_the_collective() -> None:
+    job = grid()
+    job.group("pp", [5, 7], "pp")
+    job.send(5, 7, group="pp", sides="recv")
+    job.issue([4], group="tp2")
+    answer = answer_of(job)
+    assert (answer.kind, answer.culprits) == ("missing_ranks", (5,))
+    assert answer.victims_of == {5: (4, 7)}
+
+
 def test_two_roots_are_two_findings_and_one_union() -> None:
     job = grid()
     job.issue([4], group="tp2")
@@ -229,6 +239,14 @@ def test_a_receive_without_a_send_names_the_partner() -> None:
     answer = answer_of(job)
     assert (answer.kind, answer.culprits) == ("p2p_unpaired", (1,))
     assert "recv from rank 1 to rank 3" in answer.findings[0].evidence[0]
+
+
+def test_two_receives_that_wait_for_each_other_are_a_cycle() -> None:
+    job = healthy()
+    job.send(0, 1, sides="recv")
+    job.send(1, 0, sides="recv")
+    answer = answer_of(job)
+    assert (answer.kind, answer.culprits) == ("cycle", (0, 1))
 
 
 def test_a_receive_from_any_source_names_nobody() -> None:

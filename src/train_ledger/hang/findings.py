@@ -17,6 +17,8 @@ from train_ledger.hang.stacks import RankStack, frame_of, rank_ranges, stand_of
 __all__ = ["Evidence", "confidence_of", "finding_of"]
 
 _SHOWN = 8
+_LONGEST_HANG_S = 24 * 3600
+"""Beyond, the file was copied or unpacked, and its time says nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,7 @@ def _lines(root: Root, evidence: Evidence) -> Iterator[str]:
     if root.mismatch:
         yield from _sides(root)
     else:
-        yield _who_waits(root)
+        yield _who_waits(root) + _since(root, evidence)
     for rank in root.culprits[:_SHOWN]:
         yield from _of_culprit(rank, root, evidence)
     if len(root.culprits) > _SHOWN:
@@ -128,6 +130,13 @@ def _who_waits(root: Root) -> str:
     if root.p2p:
         return f"{_ranks(root.waiting)} waits in {_pair(root)}; the other side is not posted"
     return f"{_ranks(root.waiting)} {'waits' if len(root.waiting) == 1 else 'wait'} in {where}"
+
+
+def _since(root: Root, evidence: Evidence) -> str:
+    """How long it had been pending when the dump was written; silent where the file's time cannot be that."""
+    dump = evidence.dumps.get(root.waiting[0]) if root.waiting else None
+    age_s = dump.mtime - root.op.created_ns / 1e9 if dump else 0.0
+    return f", pending for {age_s:.0f} s when it was dumped" if 1 <= age_s < _LONGEST_HANG_S else ""
 
 
 def _pair(root: Root) -> str:
@@ -169,6 +178,8 @@ def _of_culprit(rank: int, root: Root, evidence: Evidence) -> Iterator[str]:
     if rank in evidence.stacks:
         stand = stand_of(evidence.stacks[rank])
         yield f"stack of rank {rank}: {stand.what}" + (f", at {stand.frame}" if stand.frame else "")
+    elif dump and root.kind == "missing_ranks" and (frame := _frame_of_op(dump.last)):
+        yield f"rank {rank} issued its last operation at {frame}; where it stands now, only its stack says"
     said = in_words(evidence.known[rank]) if rank in evidence.known else None
     if said:
         yield said
