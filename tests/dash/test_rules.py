@@ -143,7 +143,7 @@ def test_processes_that_are_gone_are_one_alert_that_names_the_ranks() -> None:
     assert gone is not None
     assert gone.value == 2
     assert gone.since_t == T0 + 470
-    assert gone.summary.startswith("r42: ranks 1, 3 on node1: process gone since ")
+    assert gone.summary.startswith("r42: ranks 1,3 on node1: process gone since ")
     assert BY_NAME["TrainingProcessGone"].hold_s(ALERTS) == 120
 
 
@@ -164,13 +164,22 @@ def test_a_silent_rank_is_gone_only_where_its_neighbours_went_on() -> None:
     assert firing("TrainingProcessGone", only_logs_now_and_then) is None
 
 
-def test_many_lost_ranks_are_counted_not_listed() -> None:
+def test_many_lost_ranks_are_drawn_together() -> None:
     state = running(t=T0 + 500, ranks=100)
     for rank in range(100):
         state = with_rank(state, rank, gone_t=T0 + 480)
     gone = firing("TrainingProcessGone", state)
     assert gone is not None
-    assert "ranks 0, 1, 2, 3, 4, 5, 6, 7 and 92 more" in gone.summary
+    assert "ranks 0-99 on node1" in gone.summary
+
+
+def test_an_error_from_a_log_is_one_harmless_line() -> None:
+    hostile = FailedSave(T0 + 400, 80, "disk\n\x1b[2J" + "x" * 9999)
+    alert = firing("CheckpointSaveFailed", running(t=T0 + 500, checkpoints=Checkpoints(failed=(hostile,))))
+    assert alert is not None
+    assert "\n" not in alert.summary
+    assert "\x1b" not in alert.summary
+    assert len(alert.summary) < 600
 
 
 def test_a_restart_under_way_is_on_record_for_half_an_hour() -> None:

@@ -81,13 +81,24 @@ class Exposition:
 
     def text(self, state: RunState) -> str:
         """All metrics of this state; ends with a newline."""
-        members = [
+        members = self._members(state)
+        parts = [*self._of_run(state, members), *_of_ranks(members), *self._facts(state, members)]
+        return "".join([*parts, *self._unknown_fields(members)])
+
+    def text_of_run(self, state: RunState) -> str:
+        """The metrics of the run alone, without times from which an age could be reckoned.
+
+        For a keeper: its own clock and its own death must not speak for the ranks, of which the exporters on
+        their nodes tell.
+        """
+        return "".join(self._of_run(state, self._members(state), ages=False))
+
+    def _members(self, state: RunState) -> list[_Member]:
+        return [
             _Member(rank, self._labels_of(state.run, rank.rank))
             for _, rank in sorted(state.ranks.items())
             if rank.attempt == state.attempt
         ]
-        parts = [*self._of_run(state, members), *_of_ranks(members), *self._facts(state, members)]
-        return "".join([*parts, *self._unknown_fields(members)])
 
     def _labels_of(self, run: str, rank: int) -> str:
         known = self._labels.get((run, rank))
@@ -95,10 +106,10 @@ class Exposition:
             known = self._labels[run, rank] = labels(run=run, rank=rank)
         return known
 
-    def _of_run(self, state: RunState, members: list[_Member]) -> Iterator[str]:
+    def _of_run(self, state: RunState, members: list[_Member], ages: bool = True) -> Iterator[str]:
         run = labels(run=state.run)
         for name, kind, help, value in self._run_values(state, members):
-            if value is not None:
+            if value is not None and (ages or not name.endswith("_timestamp_seconds")):
                 yield family(name, kind, help, [(run, value)])
         states = ((labels(run=state.run, state=name), float(name == state.state)) for name in STATES)
         yield family(

@@ -10,7 +10,7 @@ a duration. One test decides about the level: if nobody acts, are GPU-hours lost
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
@@ -25,6 +25,7 @@ from train_ledger.dash.conditions import (
     slow_saves,
 )
 from train_ledger.ledger.state import RunState
+from train_ledger.render import harmless, ranks_in_words
 
 __all__ = ["INHIBITIONS", "RULES", "Firing", "Inhibition", "Level", "Rule"]
 
@@ -107,7 +108,7 @@ def _clock(t: float) -> str:
 
 
 def _of_run(state: RunState, value: float, summary: str, since_t: float | None = None) -> list[Firing]:
-    return [Firing({"run": state.run}, value, f"{state.run}: {summary}", since_t)]
+    return [Firing({"run": state.run}, value, harmless(f"{state.run}: {summary}", longest=500), since_t)]
 
 
 def _where(state: RunState) -> str:
@@ -115,10 +116,8 @@ def _where(state: RunState) -> str:
     return f"{step}, attempt {state.attempt}"
 
 
-def _ranks(ranks: Sequence[int], most: int = 8) -> str:
-    named = ", ".join(str(rank) for rank in ranks[:most])
-    rest = f" and {len(ranks) - most} more" if len(ranks) > most else ""
-    return f"rank{'s' if len(ranks) > 1 else ''} {named}{rest}"
+def _ranks(ranks: Iterable[int]) -> str:
+    return harmless(ranks_in_words(ranks), longest=120)
 
 
 def _step_stalled(state: RunState, alerts: Alerts) -> list[Firing]:

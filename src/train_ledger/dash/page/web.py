@@ -91,7 +91,7 @@ class _Page:
         return Response(json.dumps(_state(self._source()), allow_nan=False), media_type="application/json")
 
     async def metrics(self, request: Request) -> Response:
-        return PlainTextResponse(self._exposition.text(self._source().state))
+        return PlainTextResponse(self._exposition.text_of_run(self._source().state))
 
     async def events(self, request: Request) -> Response:
         if self._streams >= _MOST_STREAMS:
