@@ -44,6 +44,7 @@ class Job:
         self._issued: dict[tuple[int, str], int] = {}
         self._p2p: dict[tuple[int, str], int] = {}
         self._clock = 0
+        self.enqueued: dict[int, dict[str, int]] = {}  # rank → id of the group → the recorder's own count
 
     def group(self, name: str, ranks: Sequence[int], desc: str = "") -> str:
         """Make a process group; its ranks keep the order in which they are listed."""
@@ -149,7 +150,10 @@ class Job:
             "version": "2.10",
             "pg_config": {"": {"name": "", "desc": "", "ranks": "[]"}} if self.backend == "gloo" else config,
             "comm_lib_version": "2.27.5",
-            "pg_status": {},
+            "pg_status": {
+                name: {"last_enqueued_collective": count}
+                for name, count in self.enqueued.get(rank, {}).items()
+            },
             "entries": entries[-ring:] if ring else entries,
         }
 

@@ -8,9 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hang.recorder import Job, answer_of
+from hang.recorder import Job, answer_of, dump_of
 from train_ledger.answer import HangAnswer, to_json
 from train_ledger.hang import RankKnowledge
+from train_ledger.hang.analysis import reason
+from train_ledger.hang.dump import reduce_dump
+from train_ledger.hang.dump_files import Dumps
 
 
 def healthy(world: int = 4, **how: Any) -> Job:
@@ -281,6 +284,55 @@ def test_an_entry_that_fell_off_the_ring_is_not_missing() -> None:
     answer = answer_of(job, ring=20)
     assert (answer.verdict, answer.culprits) == ("cannot_tell", ())
     assert any("cannot be seen" in line for line in answer.not_observed)
+
+
+@pytest.mark.parametrize("how", [{"ring": 20}, {"active_only": True}])
+def test_the_recorders_own_count_says_that_a_rank_came(how: dict[str, Any]) -> None:
+    job = Job(2)
+    job.group("busy", [0, 1])
+    job.issue([0])
+    job.issue([1], done=True)
+    for _ in range(30):
+        job.issue([1], group="busy", done=True)
+    job.enqueued = {1: {"0": 1}}
+    assert answer_of(job, **how).culprits == ()
+
+
+def test_one_name_for_several_groups_is_not_mixed_up() -> None:
+    """split_group may give one name to several sets of ranks."""
+    job = Job(4)
+    other = Job(4)
+    job.group("split", [0, 1])
+    other.group("split", [2, 3])
+    for ranks, half in (([0, 1], job), ([2, 3], other)):
+        half.issue(ranks, group="split", done=True)
+    job.issue([0], group="split")
+    dumps = [dump_of(half, rank) for half, ranks in ((job, [0, 1]), (other, [2, 3])) for rank in ranks]
+    answer = reason(Dumps(tuple(dumps)), stacks={}, known={})
+    assert answer.culprits == (1,)
+    assert answer.group is not None
+    assert answer.group.ranks == (0, 1)
+
+
+def test_replicas_that_number_their_ranks_from_0_are_told_apart() -> None:
+    """torchft: each replica group is a world of its own; file names count over all."""
+    replica = Job(2)
+    replica.issue([0, 1], done=True)
+    replica.issue([0])
+    healthy_one = Job(2)
+    healthy_one.issue([0, 1], done=True)
+    parts = [(healthy_one, 0, 0), (healthy_one, 1, 1), (replica, 0, 2), (replica, 1, 3)]
+    dumps = [
+        reduce_dump(job.content(local), file=f"rank_{rank}", rank=rank, host=None)
+        for job, local, rank in parts
+    ]
+    answer = reason(Dumps(tuple(filter(None, dumps))), stacks={}, known={})
+    assert (answer.culprits, answer.victims_of) == ((3,), {3: (2,)})
+
+
+def test_dumps_without_any_entry_say_nothing() -> None:
+    answer = answer_of(Job(3))
+    assert (answer.verdict, answer.culprits) == ("cannot_tell", ())
 
 
 def test_a_rank_without_a_dump_is_a_lead_and_no_more() -> None:

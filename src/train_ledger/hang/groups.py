@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 
 from train_ledger.answer import Group
@@ -60,8 +60,7 @@ class GroupView:
     group: Group
     standings: Mapping[int, Standing]
     without_dump: tuple[int, ...] = ()
-    backend: str = ""
-    waiting: tuple[int, ...] = field(default=())
+    waiting: tuple[int, ...] = ()
 
     @property
     def label(self) -> str:
@@ -141,14 +140,13 @@ def _view(group: Group, held_by: Mapping[int, Held], by_rank: Mapping[int, Dump]
     standings = {
         rank: _standing(group, by_rank[rank], held_by.get(rank)) for rank in group.ranks if rank in by_rank
     }
-    first = next(iter(held_by.values()))
     waiting = tuple(rank for rank, standing in standings.items() if standing.has_pending)
     without = tuple(rank for rank in group.ranks if rank not in by_rank)
-    return GroupView(group, standings, without, first.backend, waiting)
+    return GroupView(group, standings, without, waiting)
 
 
 def _standing(group: Group, dump: Dump, held: Held | None) -> Standing:
     if held is not None:
         return Standing(dump.rank, held, cut=dump.cut is not None)
-    enqueued = dump.default_enqueued if group.desc == "default_pg" and dump.active_only else None
+    enqueued = dump.default_enqueued if group.desc == "default_pg" else None
     return Standing(dump.rank, None, cut=dump.cut is not None, evicted=dump.wrapped, enqueued=enqueued)
