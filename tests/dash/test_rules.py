@@ -157,7 +157,9 @@ def test_a_silent_rank_is_gone_only_where_its_neighbours_went_on() -> None:
     state = with_rank(running(t=T0 + 500), 2, step_t=T0 + 300, heard_t=T0 + 300)
     gone = firing("TrainingProcessGone", state)
     assert gone is not None
-    assert "rank 2 on node1" in gone.summary
+    assert "rank 2 on node1: silent while others on the host go on, since " in gone.summary
+    takes_long_steps = with_rank(state, 2, values={"step_time_s": 100.0})
+    assert firing("TrainingProcessGone", takes_long_steps) is None
     all_silent = running(t=T0 + 500, last_step_t=T0 + 300)
     assert firing("TrainingProcessGone", all_silent) is None
     only_logs_now_and_then = with_rank(running(t=T0 + 500), 2, step=None, step_t=None, heard_t=T0 + 6)

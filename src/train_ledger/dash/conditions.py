@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import pairwise
+from math import isfinite
 from statistics import median
 
 from train_ledger.config import Alerts
@@ -49,7 +50,6 @@ def _members(state: RunState) -> list[RankState]:
 
 
 def _silent(state: RunState, alerts: Alerts) -> Iterable[tuple[RankState, float]]:
-    limit_s = max(alerts.process_gone_s, state.stall_threshold_s)
     newest: dict[str, float] = {}
     for rank in _members(state):
         if rank.host is not None and rank.step_t is not None:
@@ -57,8 +57,15 @@ def _silent(state: RunState, alerts: Alerts) -> Iterable[tuple[RankState, float]
     for rank in _members(state):
         if rank.host not in newest or rank.step_t is None or rank.heard_t is None:
             continue
-        if newest[rank.host] - rank.heard_t > limit_s:
+        if newest[rank.host] - rank.heard_t > _longest_silence_s(rank, state, alerts):
             yield rank, rank.heard_t
+
+
+def _longest_silence_s(rank: RankState, state: RunState, alerts: Alerts) -> float:
+    """Ranks that do not wait for each other may take steps of very different length."""
+    own_s = rank.values.get("step_time_s", 0.0)
+    own_limit_s = alerts.stall_factor * own_s if isfinite(own_s) else 0.0
+    return max(alerts.process_gone_s, state.stall_threshold_s, own_limit_s)
 
 
 def restarts_since(state: RunState, t: float) -> int:

@@ -184,7 +184,9 @@ def _process_gone(state: RunState, alerts: Alerts) -> list[Firing]:
     ranks = sorted(lost)
     hosts = sorted({state.ranks[rank].host or "" for rank in ranks} - {""})
     on = f" on {', '.join(hosts[:4])}" + (" …" if len(hosts) > 4 else "") if hosts else ""
-    text = f"{_ranks(ranks)}{on}: process gone since {_clock(since_t)} and no new attempt"
+    seen_dead = any(state.ranks[rank].gone_t is not None for rank in ranks)
+    what = "process gone" if seen_dead else "silent while others on the host go on,"
+    text = f"{_ranks(ranks)}{on}: {what} since {_clock(since_t)} and no new attempt"
     return _of_run(state, len(ranks), f"{text}; {_where(state)}", since_t)
 
 

@@ -2,7 +2,8 @@
 
 `python -m train_ledger.dash.sender OUTBOX/ID.json` runs as a process of its own session, so that the message
 goes out even if the keeper is killed the moment after it decided on it. All addresses are served at the same
-time; each that fails is tried again a few times. Only here is apprise imported: it costs half a second.
+time; each that fails is tried again a few times, but none that took the message and did not answer in time.
+An address of several receivers is tried as a whole. Only here is apprise imported: it costs half a second.
 """
 
 from __future__ import annotations

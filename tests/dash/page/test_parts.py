@@ -64,8 +64,8 @@ def test_a_command_is_copied_whole_and_as_it_is() -> None:
 
 
 def test_a_thousand_ranks_are_summed_up_not_listed() -> None:
-    made = parts(hung(ranks=1024, culprit=700))["ranks"]
-    read = Read(made)
+    made = parts(hung(ranks=1024, culprit=700))
+    read = Read(made["ranks"] + made["rank_list"])
     assert len([tag for tag, _ in read.tags if tag == "tr"]) < 30
     assert len([tag for tag, _ in read.tags if tag == "rect"]) == 1024
     assert "1 culprit, 1023 waiting" in read.text

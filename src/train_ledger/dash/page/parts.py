@@ -26,7 +26,7 @@ _JOURNAL_ROWS = 40
 _EVIDENCE = 8
 _ALERT_ROWS = 50
 
-_LEFT, _RIGHT = ("verdict", "clock", "ranks", "unobserved"), ("alerts", "journal")
+_LEFT, _RIGHT = ("verdict", "clock", "ranks", "rank_list", "unobserved"), ("alerts", "journal")
 
 
 def document(view: PageView) -> str:
@@ -65,11 +65,13 @@ def _title(view: PageView) -> str:
 
 def parts(view: PageView) -> dict[str, Safe]:
     """The HTML of every part by its name, and the page's title."""
+    rows = rank_rows(view)
     return {
         "verdict": _verdict(view),
         "clock": _clock(view.state),
         "alerts": _alerts(view),
-        "ranks": _ranks(view),
+        "ranks": _ranks(rows),
+        "rank_list": _rank_list(rows),
         "journal": _journal(view.journal),
         "unobserved": _unobserved(view),
         "title": join([_title(view)]),
@@ -239,20 +241,23 @@ def _table(headings: Iterable[str], rows: Iterable[Safe]) -> Safe:
     return element("div", element("table", head, element("tbody", *rows)), class_="scroll", tabindex=0)
 
 
-def _ranks(view: PageView) -> Safe:
-    rows = rank_rows(view)
+def _ranks(rows: list[RankRow]) -> Safe:
+    """How many are how, and where they sit; while a run goes well this does not change with the steps."""
     if not rows:
         return join((element("h2", "ranks"), element("p", "No rank has been heard of yet.", class_="dim")))
+    summary = ", ".join(f"{count} {word}" for word, count in Totals.of(rows).counts.items())
+    return join((element("h2", "ranks", element("span", f" {summary}", class_="dim")), _map(rows)))
+
+
+def _rank_list(rows: list[RankRow]) -> Safe:
     shown = worst_first(rows)[:_RANK_ROWS]
+    if not shown:
+        return join([])
     shown_ranks = {row.rank.rank for row in shown}
     rest = [row for row in rows if row.rank.rank not in shown_ranks]
-    summary = ", ".join(f"{count} {word}" for word, count in Totals.of(rows).counts.items())
     more = element("p", f"Not listed: {in_words(rest)} – {_alike(rest)}.", class_="dim") if rest else None
     headings = ("rank", "", "step", "phase", "last step", "last heard", "host", "GPU", "pid")
-    table = _table(headings, [_rank(row) for row in shown])
-    return join(
-        (element("h2", "ranks", element("span", f" {summary}", class_="dim")), _map(rows), table, more)
-    )
+    return join((_table(headings, [_rank(row) for row in shown]), more))
 
 
 def _alike(rows: list[RankRow]) -> str:
