@@ -47,6 +47,7 @@ class Keeper:
         self._book = Book(run_dir, console, self._clock.now)
         before = recall(self._book.before, config.alerts)
         self._files = RunFiles(run_dir)
+        self._caught_up = False
         self._liveness = Liveness()
         self._roster = Roster(run_dir)
         self._fold = Fold(self.run_name, config, run)
@@ -67,7 +68,7 @@ class Keeper:
     def turn(self) -> None:
         """Read what is new, judge, write down, act."""
         self._read()
-        if not self._files.caught_up:
+        if not self._caught_up:
             return  # half a history has no step clock to judge by
         self.state = self._fold.state(self._clock.now())
         self._note_state()
@@ -124,15 +125,15 @@ class Keeper:
         self._files.close()
 
     def _read(self) -> None:
-        backlog = not self._files.caught_up
         facts = self._files.poll()
-        if facts and not backlog:
+        if facts and self._caught_up:  # what lay there before is as old as it is
             reference = self._files.host_of.get(0)
             self._clock.heard(fact.t for fact in facts if fact.t is not None and fact.host == reference)
         for fact in facts:
             self._fold.add(fact)
         self._roster.take(facts)
-        if self._files.caught_up:
+        self._caught_up = self._files.caught_up
+        if self._caught_up:
             self._write_roster()
         for event in self._liveness.poll(self.state.ranks.values(), self._clock.now()):
             self._fold.add(event)

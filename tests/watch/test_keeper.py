@@ -1,0 +1,178 @@
+import json
+
+import pytest
+
+from train_ledger.chaos import fleet
+from train_ledger.config import Alerts, Config, Notify, Respond
+from train_ledger.ledger import journal
+from train_ledger.watch import Keeper
+from train_ledger.watch.clock import RunClock
+from train_ledger.watch.console import Console
+
+
+class Clock:
+    def __init__(self, t):
+        self.t = t
+
+    def __call__(self):
+        return self.t
+
+
+class Watched:
+    """A keeper of a recorded run whose clock the test moves."""
+
+    def __init__(self, made, tmp_path, t):
+        self.made = made
+        self.clock = Clock(t)
+        self.said = []
+        self.told = tmp_path / "told.jsonl"
+        command = ("sh", "-c", f"cat >> {self.told}; echo >> {self.told}")
+        self.config = Config(
+            alerts=Alerts(), notify=Notify(command=command), respond=Respond(dump_wait_s=0.2)
+        )
+        self.keeper = self.start()
+
+    def start(self):
+        return Keeper(self.made.run_dir, self.config, Console(self.said.append), RunClock(self.clock))
+
+    def turn_until(self, done, turns=400):
+        import time
+
+        for _ in range(turns):
+            self.keeper.turn()
+            if done():
+                return
+            self.clock.t += 0.1
+            time.sleep(0.02)
+        raise AssertionError(f"not within {turns} turns; said {self.said}")
+
+    def kinds(self):
+        return [entry["kind"] for entry in journal.read(self.made.run_dir.journal).entries]
+
+    def entries(self, kind):
+        return [e for e in journal.read(self.made.run_dir.journal).entries if e["kind"] == kind]
+
+    def messages(self):
+        return [json.loads(line) for line in self.told.read_text().splitlines() if line.strip()]
+
+
+@pytest.fixture
+def hung(tmp_path):
+    made = fleet.write(tmp_path / "r42", fault="exception", culprit=5, hosts=2, ranks_per_host=4)
+    watched = Watched(made, tmp_path, made.t)
+    yield watched
+    watched.keeper.close()
+
+
+def test_a_hang_is_paged_once_with_the_culprit_in_its_title(hung):
+    hung.turn_until(lambda: "notification_done" in hung.kinds())
+    (page,) = hung.messages()
+    assert page["title"] == "r42: TrainingStepStalled – culprit: rank 5 (hang.rank_died)"
+    assert page["level"] == "page"
+    assert page["details"]["ranks"] == [5]
+
+
+def test_what_is_decided_is_journalled_in_order(hung):
+    hung.turn_until(lambda: "notification_done" in hung.kinds())
+    order = [
+        "keeper_started",
+        "state_changed",
+        "alert_fired",
+        "incident_opened",
+        "response_started",
+        "response_done",
+        "verdict",
+        "notification_intended",
+        "notification_done",
+    ]
+    assert [kind for kind in hung.kinds() if kind in order] == order
+
+
+def test_the_incident_is_in_the_journal_with_wall_time_gpu_hours_and_cost(hung):
+    hung.turn_until(lambda: "verdict" in hung.kinds())
+    impact = hung.entries("verdict")[0]["diagnosis"]["impact"]
+    assert impact["wall_s"] > 100
+    assert impact["gpu_hours"] == pytest.approx(impact["wall_s"] * 8 / 3600)
+    assert impact["cost"] == pytest.approx(impact["gpu_hours"] * 2.5)
+
+
+def test_verdict_report_and_draft_lie_in_the_ledger(hung):
+    hung.turn_until(lambda: "notification_done" in hung.kinds())
+    incident = hung.entries("incident_opened")[0]["incident"]
+    verdict = json.loads((hung.made.run_dir.incidents / f"{incident}.json").read_text())
+    assert verdict["ranks"] == [5]
+    draft = (hung.made.run_dir.reports / f"{incident}.md").read_text()
+    assert "hung at step" in draft
+    assert "page: delivered" in draft
+    assert "<html" in (hung.made.run_dir.reports / f"{incident}.html").read_text()
+
+
+def test_another_keeper_goes_on_without_a_second_page(hung):
+    hung.turn_until(lambda: "notification_done" in hung.kinds())
+    hung.keeper.close()
+    hung.keeper = hung.start()
+    for _ in range(20):
+        hung.keeper.turn()
+        hung.clock.t += 1
+    assert len(hung.messages()) == 1
+    for kind in ("alert_fired", "incident_opened", "verdict", "notification_intended"):
+        assert len(hung.entries(kind)) == 1, kind
+
+
+def test_a_keeper_killed_between_alert_and_page_still_pages(hung):
+    """Cut the journal after each of its first entries, as a kill at that moment would have."""
+    hung.turn_until(lambda: "incident_opened" in hung.kinds())
+    hung.keeper.close()
+    lines = hung.made.run_dir.journal.read_bytes().splitlines(keepends=True)
+    cut = next(number for number, line in enumerate(lines) if b'"incident_opened"' in line)
+    hung.made.run_dir.journal.write_bytes(b"".join(lines[:cut]))
+    hung.keeper = hung.start()
+    hung.turn_until(lambda: "notification_done" in hung.kinds())
+    assert len(hung.messages()) == 1
+
+
+def test_a_healthy_run_pages_nobody(tmp_path):
+    made = fleet.write(tmp_path / "r42", hosts=2, ranks_per_host=4)
+    watched = Watched(made, tmp_path, made.t + 1000)
+    for _ in range(5):
+        watched.keeper.turn()
+    watched.keeper.close()
+    assert watched.keeper.state.finished
+    assert set(watched.kinds()) == {"keeper_started", "state_changed"}
+
+
+def test_without_an_address_the_verdict_still_comes_and_says_that_nobody_was_told(tmp_path):
+    made = fleet.write(tmp_path / "r42", fault="exception", culprit=5, hosts=2, ranks_per_host=4)
+    watched = Watched(made, tmp_path, made.t)
+    watched.config = Config(respond=Respond(dump_wait_s=0.2))
+    watched.keeper.close()
+    watched.keeper = watched.start()
+    watched.turn_until(lambda: watched.keeper.is_told)
+    watched.keeper.close()
+    assert any("nobody is told" in line for line in watched.said)
+    assert watched.keeper.diagnosis.ranks == (5,)
+
+
+def test_where_each_rank_runs_is_gathered_and_what_others_wrote_there_is_kept(tmp_path):
+    made = fleet.write(tmp_path / "r42", fault="hang", hosts=2, ranks_per_host=4)
+    made.run_dir.ranks_jsonl.write_text('{"rank": 3, "rack": "r7", "t": 1.0, "host": "old"}\nnot ours\n')
+    watched = Watched(made, tmp_path, made.t)
+    watched.keeper.turn()
+    watched.keeper.close()
+    lines = made.run_dir.ranks_jsonl.read_text().splitlines()
+    assert lines[0] == "not ours"
+    ranks = {entry["rank"]: entry for entry in map(json.loads, lines[1:])}
+    assert sorted(ranks) == list(range(8))
+    assert (ranks[3]["rack"], ranks[3]["host"], ranks[5]["host"]) == ("r7", "node000", "node001")
+
+
+def test_an_answer_that_fails_does_not_hold_up_the_page(tmp_path):
+    made = fleet.write(tmp_path / "r42", fault="exception", culprit=5, hosts=2, ranks_per_host=4)
+    made.run_dir.stacks().parent.mkdir(exist_ok=True)
+    watched = Watched(made, tmp_path, made.t)
+    made.run_dir.requests.write_text("a file where a folder is wanted")
+    watched.turn_until(lambda: "notification_done" in watched.kinds())
+    watched.keeper.close()
+    assert len(watched.entries("response_failed")) == 1
+    (page,) = watched.messages()
+    assert page["title"] == "r42: TrainingStepStalled"
