@@ -1,0 +1,52 @@
+"""The demo as a newcomer runs it: a real torchrun job hangs, and the planted rank is named."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from train_ledger.chaos import MODES
+from train_ledger.ledger import journal
+from train_ledger.run_dir import RunDir
+
+pytest.importorskip("torch", reason="the demo trains with torch: pip install 'train-ledger[demo]'")
+
+
+def demo(folder, *options):
+    command = [sys.executable, "-m", "train_ledger", "demo", "--run", str(folder), "--json", *options]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+    assert done.stdout, done.stderr
+    return done.returncode, json.loads(done.stdout)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("culprit", [0, 3])
+@pytest.mark.parametrize("mode", MODES)
+def test_the_planted_rank_is_named(tmp_path, mode, culprit):
+    status, outcome = demo(tmp_path / "run", "--mode", mode, "--culprit", str(culprit))
+    log = (tmp_path / "run" / "watch.log").read_text()
+    assert outcome["named"] == [culprit], log
+    assert outcome["cause"] in MODES[mode].causes, log
+    assert status == 0
+    assert outcome["pages_received"] == 1
+    assert outcome["job_start_to_verdict_s"] <= 60
+    run = RunDir(tmp_path / "run")
+    verdict = next(e for e in journal.read(run.journal).entries if e["kind"] == "verdict")["diagnosis"]
+    assert verdict["impact"]["gpu_hours"] > 0
+    assert verdict["next"]
+    assert "hung at step" in Path(outcome["postmortem"]).read_text()
+    if mode != "abort":
+        assert {path.name for path in run.comm_traces().iterdir()} == {f"rank_{rank}" for rank in range(4)}
+        assert verdict["details"]["findings"][0]["frame"].startswith("faults.py:") or mode == "raise"
+
+
+@pytest.mark.slow
+def test_a_folder_that_is_not_empty_is_refused(tmp_path):
+    (tmp_path / "mine.txt").touch()
+    command = [sys.executable, "-m", "train_ledger", "demo", "--run", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "is not empty" in done.stderr
