@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from typing import Any
 
 import pytest
@@ -387,6 +388,24 @@ def test_the_first_to_fall_is_named_where_nothing_is_pending() -> None:
     answer = answer_of(healthy(), known=known)
     assert (answer.verdict, answer.kind, answer.culprits) == ("hang", "missing_ranks", (3,))
     assert answer.findings[0].evidence[0] == "rank 3 at step 41: it raised ValueError: bad sample"
+
+
+@pytest.mark.parametrize(
+    ("known", "command"),
+    [
+        (RankKnowledge(2, host="node-7"), "ssh node-7 "),
+        (RankKnowledge(2, host=socket.gethostname()), "for p in "),
+        (RankKnowledge(2, host="x; reboot"), "ssh 'x; reboot' "),
+        (RankKnowledge(2, gone=True), None),
+    ],
+    ids=["elsewhere", "here", "quoted", "gone"],
+)
+def test_the_next_command_can_be_pasted(known: RankKnowledge, command: str | None) -> None:
+    job = healthy()
+    job.issue([0, 1, 3])
+    commands = [it.command for it in answer_of(job, known={2: known}).next if "py-spy" in it.command]
+    assert len(commands) == (0 if command is None else 1)
+    assert all(it.startswith(command or "") for it in commands)
 
 
 # What holds for every job

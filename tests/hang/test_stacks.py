@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -195,6 +196,30 @@ def test_a_stack_in_a_collective_makes_a_missing_rank_doubtful() -> None:
     job.issue(range(4), done=True)
     job.issue([0, 1, 2])
     assert answer_of(job, stacks={3: stack(3, *IN_ALL_REDUCE)}).confidence == "low"
+
+
+def test_a_held_interpreter_lock_is_said_and_suspected() -> None:
+    job = Job(4)
+    job.issue(range(4), done=True)
+    job.issue([0, 1, 2])
+    held = stack(3, ("/job/train.py", 88, "hold_gil"), holds_gil=True)
+    finding = answer_of(job, stacks={3: held}).findings[0]
+    assert (
+        "stack of rank 3: stands in its own code, and holds the interpreter's lock, at train.py:88 hold_gil"
+        in finding.evidence
+    )
+    assert "keeps the interpreter's lock" in (finding.cause_suspected or "")
+
+
+def test_py_spys_stack_is_preferred_to_one_of_about_the_same_time(tmp_path: Path) -> None:
+    thread = {"pid": 7, "os_thread_id": 7, "frames": [{"name": "f", "filename": "/job/x.py", "line": 1}]}
+    (tmp_path / "rank_3.json").write_text(json.dumps([thread]))
+    (tmp_path / "rank_3.txt").write_text(FAULTHANDLER)
+    os.utime(tmp_path / "rank_3.json", (1000, 1000))
+    os.utime(tmp_path / "rank_3.txt", (1010, 1010))
+    assert stacks.read([tmp_path])[0][3].pid == 7
+    os.utime(tmp_path / "rank_3.txt", (1100, 1100))
+    assert stacks.read([tmp_path])[0][3].pid is None
 
 
 # The real py-spy

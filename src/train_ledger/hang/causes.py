@@ -103,6 +103,10 @@ _DIED = Suspicion(
     "its process ended or raised; the others wait for it",
     "mend what its last exception or signal says, then restart from the last checkpoint",
 )
+_HOLDS_GIL = Suspicion(
+    "its thread keeps the interpreter's lock, in native code or a loop, so that no other thread of it runs",
+    "look at its native stack (py-spy dump --native); release the lock around that call",
+)
 _WHERE = (
     ("data loader", _IN_LOADER),
     ("log line", _IN_LOG),
@@ -112,6 +116,7 @@ _WHERE = (
     ("waits for its GPU", _IN_SYNC),
     ("sets up", _IN_SET_UP),
     ("rendezvous", _IN_SET_UP),
+    ("interpreter's lock", _HOLDS_GIL),
 )
 
 

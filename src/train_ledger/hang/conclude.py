@@ -13,7 +13,7 @@ from train_ledger.hang.groups import GroupView
 from train_ledger.hang.knowledge import in_words
 from train_ledger.hang.next_commands import next_commands
 from train_ledger.hang.roots import Roots
-from train_ledger.hang.stacks import frame_of, rank_ranges
+from train_ledger.hang.stacks import frame_of, ranks_in_words
 
 __all__ = ["conclude"]
 
@@ -107,7 +107,7 @@ def _ruled_out(found: Roots, views: Sequence[GroupView], evidence: Evidence) -> 
     if not any("mismatch" in kind and kind != "no_mismatch" for kind in kinds):
         yield RuledOut(
             "mismatch of operation, size or type",
-            f"at the first pending number of each of {len(views)} groups all that came brought the same",
+            f"at the first pending number of {_groups(views)} all that came brought the same",
         )
     if "cycle" not in kinds:
         yield RuledOut("ranks that wait for each other", "the waits of all groups lead to an end")
@@ -117,6 +117,10 @@ def _ruled_out(found: Roots, views: Sequence[GroupView], evidence: Evidence) -> 
         yield RuledOut("a rank that did not come", "every member issued the pending operation")
 
 
+def _groups(views: Sequence[GroupView]) -> str:
+    return views[0].label if len(views) == 1 else f"each of {len(views)} groups"
+
+
 def _not_observed(
     found: Roots, views: Sequence[GroupView], evidence: Evidence, missing: Sequence[int], read: Dumps
 ) -> Iterator[str]:
@@ -124,9 +128,9 @@ def _not_observed(
     if not dumps:
         yield "dumps: none could be read"
     if missing:
-        yield f"dumps of ranks {rank_ranges(missing)}: none was found, so whether they joined is not known"
+        yield f"dumps of {ranks_in_words(missing)}: none was found, so whether they joined is not known"
     if read.damaged:
-        yield f"dumps of ranks {rank_ranges(read.damaged)}: there, but not readable"
+        yield f"dumps of {ranks_in_words(read.damaged)}: there, but not readable"
     if dumps and not any(dump.has_frames for dump in dumps):
         yield "frames: the dumps hold none"
     if any(held.backend == "gloo" for dump in dumps for held in dump.groups):
@@ -139,7 +143,7 @@ def _not_observed(
         yield "stacks: none were handed in"
     for wait in found.undecided:
         yield (
-            f"{wait.op.name}, number {wait.seq} of {wait.view.label}: whether ranks "
-            f"{rank_ranges(wait.unknown)} joined cannot be seen"
+            f"{wait.op.name}, number {wait.seq} of {wait.view.label}: whether "
+            f"{ranks_in_words(wait.unknown)} joined cannot be seen"
         )
     yield "hardware: dumps say nothing of GPUs, links and hosts"

@@ -12,7 +12,7 @@ from train_ledger.hang.frames import parse_frame, user_frame
 from train_ledger.hang.groups import GroupView
 from train_ledger.hang.knowledge import RankKnowledge, in_words
 from train_ledger.hang.roots import Root
-from train_ledger.hang.stacks import RankStack, frame_of, rank_ranges, stand_of
+from train_ledger.hang.stacks import RankStack, frame_of, ranks_in_words, stand_of
 
 __all__ = ["Evidence", "confidence_of", "finding_of"]
 
@@ -122,14 +122,16 @@ def _lines(root: Root, evidence: Evidence) -> Iterator[str]:
 def _who_waits(root: Root) -> str:
     where = f"{root.op.name}, number {root.seq} of {root.view.label}, state {root.op.state}"
     if root.kind == "no_mismatch":
-        return f"all of {_ranks(root.view.group.ranks)} issued {where}; none finishes"
+        return f"all of {ranks_in_words(root.view.group.ranks)} issued {where}; none finishes"
     if root.kind == "cycle":
-        return f"{_ranks(root.waiting)} wait for each other; one of the operations is {where}"
+        return f"{ranks_in_words(root.waiting)} wait for each other; one of the operations is {where}"
     if root.kind == "completion_laggard":
-        return f"{_ranks(root.culprits)} issued {where}; it does not finish there, as it has elsewhere"
+        return (
+            f"{ranks_in_words(root.culprits)} issued {where}; it does not finish there, as it has elsewhere"
+        )
     if root.p2p:
-        return f"{_ranks(root.waiting)} waits in {_pair(root)}; the other side is not posted"
-    return f"{_ranks(root.waiting)} {'waits' if len(root.waiting) == 1 else 'wait'} in {where}"
+        return f"{ranks_in_words(root.waiting)} waits in {_pair(root)}; the other side is not posted"
+    return f"{ranks_in_words(root.waiting)} {'waits' if len(root.waiting) == 1 else 'wait'} in {where}"
 
 
 def _since(root: Root, evidence: Evidence) -> str:
@@ -156,7 +158,7 @@ def _sides(root: Root) -> Iterator[str]:
     for rank, op in root.mismatch.ops.items():
         sides.setdefault(_brought(op), []).append(rank)
     for brought, ranks in sorted(sides.items(), key=lambda side: (-len(side[1]), side[1])):
-        yield f"number {root.seq} of {root.view.label}: {_ranks(ranks)} brought {brought}"
+        yield f"number {root.seq} of {root.view.label}: {ranks_in_words(ranks)} brought {brought}"
     if root.mismatch.why:
         yield f"nobody is accused: {root.mismatch.why}"
 
@@ -207,10 +209,4 @@ def _finished_by(root: Root) -> Iterator[str]:
         if standing.held and (standing.lowest_pending is None or standing.lowest_pending > root.seq)
     ]
     if done:
-        yield f"{_ranks(done)} finished number {root.seq} of {root.view.label}"
-
-
-def _ranks(ranks: Sequence[int]) -> str:
-    if not ranks:
-        return "nobody"
-    return f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {rank_ranges(ranks)}"
+        yield f"{ranks_in_words(done)} finished number {root.seq} of {root.view.label}"

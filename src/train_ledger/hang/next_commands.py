@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import socket
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -22,7 +23,7 @@ def next_commands(
     """Commands that can be pasted as they are, the most telling first."""
     kinds = {finding.kind for finding in findings}
     culprits = [rank for finding in findings for rank in finding.culprits]
-    for rank in [rank for rank in culprits if rank not in evidence.stacks][:_SHOWN]:
+    for rank in [rank for rank in culprits if _lives_unseen(rank, evidence)][:_SHOWN]:
         yield NextCommand(f"where rank {rank} stands, read from outside", _stack_of(rank, evidence))
     if kinds & IN_CODE:
         yield NextCommand(
@@ -43,6 +44,11 @@ def next_commands(
         )
 
 
+def _lives_unseen(rank: int, evidence: Evidence) -> bool:
+    known = evidence.known.get(rank)
+    return rank not in evidence.stacks and not (known and known.gone)
+
+
 def _stack_of(rank: int, evidence: Evidence) -> str:
     """Finds the process by its RANK, as torchrun sets it, on the rank's own host."""
     found = f"$(grep -lsz '^RANK={rank}$' /proc/[0-9]*/environ | cut -d/ -f3)"
@@ -57,7 +63,11 @@ def _all_stacks() -> str:
 
 
 def _on(host: str | None, command: str) -> str:
-    return f"ssh {shlex.quote(host)} {shlex.quote(command)}" if host else command
+    elsewhere = host is not None and host not in (
+        socket.gethostname(),
+        socket.gethostname().partition(".")[0],
+    )
+    return f"ssh {shlex.quote(host or '')} {shlex.quote(command)}" if elsewhere else command
 
 
 def _host(rank: int, evidence: Evidence) -> str | None:

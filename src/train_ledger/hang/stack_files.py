@@ -51,7 +51,7 @@ class _NotAStackError(Exception):
 def read(paths: Iterable[Path]) -> tuple[dict[int, RankStack], list[Unreadable]]:
     """The stacks in files and folders by rank, and what could not be read.
 
-    Of several files of one rank the newest counts.
+    Of several files of one rank the newest counts, and py-spy's before faulthandler's of about the same time.
     """
     stacks: dict[int, RankStack] = {}
     unreadable = []
@@ -70,9 +70,13 @@ def _files(paths: Iterable[Path]) -> Iterator[Path]:
         yield from (it for it in path.iterdir() if not it.is_dir()) if path.is_dir() else (path,)
 
 
+_ABOUT_THE_SAME_S = 30.0
+
+
 def _age(path: Path) -> tuple[float, str]:
     try:
-        return path.stat().st_mtime, str(path)
+        more_telling_s = _ABOUT_THE_SAME_S if path.suffix == ".json" else 0.0
+        return path.stat().st_mtime + more_telling_s, str(path)
     except OSError:
         return 0.0, str(path)
 

@@ -26,6 +26,7 @@ __all__ = [
     "main_thread",
     "merge",
     "rank_ranges",
+    "ranks_in_words",
     "read",
     "stand_of",
     "take",
@@ -97,6 +98,16 @@ def rank_ranges(ranks: Iterable[int]) -> str:
         else:
             parts.append([rank])
     return ",".join("-".join(map(str, part)) for part in parts)
+
+
+def ranks_in_words(ranks: Iterable[int]) -> str:
+    """Ranks as they stand in a sentence.
+
+    >>> ranks_in_words([5]), ranks_in_words([4, 5, 6]), ranks_in_words([])
+    ('rank 5', 'ranks 4-6', 'nobody')
+    """
+    listed = rank_ranges(ranks)
+    return f"rank {listed}" if listed.isdecimal() else f"ranks {listed}" if listed else "nobody"
 
 
 _SET_UP = (
