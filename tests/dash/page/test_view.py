@@ -49,6 +49,15 @@ def test_a_verdict_that_an_earlier_keeper_found_is_read_from_the_journal() -> No
     assert replace(reborn, journal=broken).current_diagnosis is None
 
 
+def test_a_run_with_a_rank_that_raised_is_not_called_healthy() -> None:
+    state = with_rank(
+        with_rank(running(t=T0 + 500), 1, gone_t=T0 + 499), 2, exception="RuntimeError: CUDA error"
+    )
+    first = headline(PageView(state))
+    assert first.tone == "unsure"
+    assert first.text == "rank 1: gone; rank 2: raised – no alert so far, step 100"
+
+
 @pytest.mark.parametrize("state", STATES)
 def test_every_state_has_a_sentence(state: str) -> None:
     assert headline(PageView(RunState("r42", T0, state=state))).text

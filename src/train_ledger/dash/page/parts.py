@@ -17,7 +17,7 @@ from train_ledger.dash.judge import Alert
 from train_ledger.dash.page.markup import Child, Safe, element, join, whole
 from train_ledger.dash.page.view import PageView, RankRow, Totals, headline, in_words, rank_rows, worst_first
 from train_ledger.ledger.state import RunState
-from train_ledger.render import duration
+from train_ledger.render import duration, harmless
 
 __all__ = ["document", "parts"]
 
@@ -25,6 +25,7 @@ _RANK_ROWS = 24
 _JOURNAL_ROWS = 40
 _EVIDENCE = 8
 _ALERT_ROWS = 50
+_TOLD = 300
 
 _LEFT, _RIGHT = ("verdict", "clock", "ranks", "rank_list", "unobserved"), ("alerts", "journal")
 
@@ -317,10 +318,10 @@ def _entry(entry: Mapping[str, Any]) -> Safe:
     t = entry.get("t")
     kind = element("span", str(entry.get("kind", "")).replace("_", " "), class_="dim")
     moment = _time(t if isinstance(t, int | float) else None, age=False)
-    return join((element("dt", moment), element("dd", kind, " ", _told(entry))))
+    return join((element("dt", moment), element("dd", kind, " ", harmless(_told(entry), longest=_TOLD))))
 
 
-_TELLING = ("summary", "state", "alert", "outcome", "error", "notification", "host", "incident")
+_TELLING = ("summary", "state", "alert", "outcome", "error", "notification", "host")
 
 
 def _told(entry: Mapping[str, Any]) -> str:

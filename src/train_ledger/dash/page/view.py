@@ -94,10 +94,19 @@ def headline(view: PageView) -> Headline:
     if state.state in _QUIET:
         text, tone = _QUIET[state.state]
         return Headline(f"{text} – {at}", tone)
+    if troubled := _troubled(view):
+        return Headline(f"{troubled} – no alert so far, {at}", "unsure")
     if state.step is None:
         return Headline(f"starting: {at}", "fine")
     pace = "" if state.p50_step_time_s is None else f", one every {duration(state.p50_step_time_s)}"
     return Headline(f"nothing wrong: {at}{pace}", "fine")
+
+
+def _troubled(view: PageView) -> str:
+    """What is known of ranks before it is a page: "rank 5: raised; ranks 1,3: gone"."""
+    rows = rank_rows(view)
+    told = ((word, [row for row in rows if row.word == word]) for word in ("gone", "raised", "not finite"))
+    return "; ".join(f"{in_words(some)}: {word}" for word, some in told if some)
 
 
 RankWord = Literal[
