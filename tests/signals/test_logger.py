@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import math
 import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -60,7 +62,7 @@ def test_non_finite_numbers_are_words(logger: SignalLogger) -> None:
 
 
 def test_what_is_no_number_is_left_out_counted_and_said_once(
-    logger: SignalLogger, capsys: pytest.CaptureFixture[str]
+    logger: SignalLogger, capfd: pytest.CaptureFixture[str]
 ) -> None:
     class Tensor:
         def __float__(self) -> float:
@@ -73,7 +75,7 @@ def test_what_is_no_number_is_left_out_counted_and_said_once(
     assert "loss" not in first
     assert second["lr"] == 0.5
     assert logger.refused_values == 3
-    assert capsys.readouterr().err.count("loss: a Tensor is no plain number") == 1
+    assert capfd.readouterr().err.count("loss: a Tensor is no plain number") == 1
 
 
 @pytest.mark.parametrize(
@@ -135,7 +137,7 @@ def test_a_file_that_hangs_does_not_keep_the_process(logger: SignalLogger) -> No
 
 
 def test_a_refused_file_is_said_once_and_written_when_it_can_be(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     run = tmp_path / "run"
     run.write_text("in the way")
@@ -146,7 +148,34 @@ def test_a_refused_file_is_said_once_and_written_when_it_can_be(
     logger.log(step=2)
     assert logger.flush(5)
     assert [line["step"] for line in lines(logger)] == [1, 2]
-    assert capsys.readouterr().err.count("Not a directory") == 1
+    assert capfd.readouterr().err.count("Not a directory") == 1
+
+
+def test_a_program_that_just_ends_loses_nothing(tmp_path: Path) -> None:
+    script = f"import train_ledger; train_ledger.SignalLogger({str(tmp_path)!r}, 0).log(step=1, loss=2.0)"
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=20)
+    (line,) = (tmp_path / "signals" / "rank_00000.jsonl").read_bytes().splitlines()
+    assert json.loads(line)["loss"] == 2.0
+
+
+def test_a_stderr_that_nobody_reads_holds_nobody_up(tmp_path: Path) -> None:
+    script = f"""
+import fcntl, os, time, train_ledger
+os.set_blocking(2, False)
+try:
+    while os.write(2, b"x" * 4096): pass
+except BlockingIOError:
+    os.set_blocking(2, True)
+logger = train_ledger.SignalLogger({str(tmp_path)!r}, 0)
+began = time.monotonic()
+logger.log(step=1, loss=None, lr=1.0)
+assert time.monotonic() - began < 0.5
+logger.close()
+print("ended")
+"""
+    process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.wait(15) == 0  # nothing has been read from its stderr
+    assert process.communicate()[0] == b"ended\n"
 
 
 def test_a_forked_child_writes_nothing(logger: SignalLogger) -> None:

@@ -66,6 +66,11 @@ class Ending:
             self._wakeup.close()
         self._stacks.close()
 
+    def settle(self) -> None:
+        """Let what has just come be told before the last lines are written."""
+        if self._wakeup is not None:
+            self._wakeup.settle()
+
     def left_by(self, error: BaseException | None) -> None:
         """The monitor's `with` block was left by `error`."""
         if error is not None:

@@ -77,7 +77,7 @@ def detail(value: object) -> Any:
     number = plain(value)
     if number is not None:
         return _written(number)
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         return {str(key): detail(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [detail(item) for item in value]

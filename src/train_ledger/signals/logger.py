@@ -8,19 +8,21 @@ oldest lines are dropped and counted; nobody waits.
 
 from __future__ import annotations
 
+import atexit
 import itertools
 import os
-import sys
 import threading
 import time
 import weakref
 from collections import deque
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from train_ledger.run_dir import RunDir
 from train_ledger.signals.attempt import next_attempt
+from train_ledger.signals.bounded import within
 from train_ledger.signals.line import event_line, plain, step_line
 from train_ledger.signals.sink import Sink
 
@@ -32,6 +34,9 @@ _SLICE_LINES = 32
 _BREATH_S = 0.0005
 _BATCH_BYTES = 1 << 16
 _CLOSE_S = 2.0
+_COMPLAINTS = 50
+_SAY_S = 0.2
+_STDERR = 2
 
 # Ticket, unix seconds, step, fields or details, name of the event: a bare tuple, since it is made on the
 # training thread. A gap in the tickets is a line that was dropped from the queue.
@@ -68,6 +73,7 @@ class SignalLogger:
         self._busy = False
         self._silent = False
         self._complained: set[str] = set()
+        self._complaints: deque[str] = deque()
         self._sink = Sink(self.path)
         self._wake = threading.Event()
         self._closing = False
@@ -77,7 +83,9 @@ class SignalLogger:
         except RuntimeError as error:  # no thread to be had: the training goes on without signals
             self._silent = True
             self._complain("thread", f"no signals are written: {error}")
+            self._say()
         _LIVE.add(self)
+        atexit.register(self.close)
 
     def log(self, *, step: int, **fields: float) -> None:
         """One line for a step. What is no plain number is left out, counted, and named once on stderr."""
@@ -125,6 +133,7 @@ class SignalLogger:
 
     def close(self, timeout_s: float = _CLOSE_S) -> None:
         """Write what is left and stop; a file that takes nothing is waited for at most `timeout_s`."""
+        atexit.unregister(self.close)
         self._closing = True
         self._wake.set()
         if not self._silent:
@@ -152,9 +161,16 @@ class SignalLogger:
         )
 
     def _complain(self, about: str, message: str) -> None:
-        if about not in self._complained and len(self._complained) < 100:
+        """To be said on stderr, once, by the writer: a pipe that nobody reads would block the caller."""
+        if about not in self._complained and len(self._complained) < _COMPLAINTS:
             self._complained.add(about)
-            print(f"train-ledger: rank {self.rank}: {message}", file=sys.stderr)
+            self._complaints.append(f"train-ledger: rank {self.rank}: {message}\n")
+
+    def _say(self) -> None:
+        while self._complaints:
+            # The descriptor, not sys.stderr: its lock, held by a thread that blocks, aborts Python's exit.
+            text = self._complaints.popleft().encode(errors="replace")
+            within(_SAY_S, partial(os.write, _STDERR, text), None)
 
     # The writer thread
 
@@ -167,6 +183,7 @@ class SignalLogger:
             last_round = self._closing
             self._busy = True
             self._drain()
+            self._say()
             self._busy = False
             if last_round:
                 self._lost += self._pending.count(b"\n")

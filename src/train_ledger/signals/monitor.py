@@ -145,6 +145,7 @@ class Monitor:
         if self._closed or os.getpid() != self._pid:
             return  # a forked child that ends is not the rank
         self._closed = True
+        self._ending.settle()
         self._attendant.close()
         self._garbage.close()
         if self._held and self.last_step is not None:

@@ -32,14 +32,14 @@ class Sink:
         self.lines_lost = 0
         self._fd: int | None = None
         self._cut = False
+        self._give_up_rest = False
+        self._newline_first = False
         self._next_open = 0.0
         self._next_check = 0.0
 
     def write(self, data: bytes) -> bytes:
         """Write what can be written of `data` (whole lines); returns the rest, to be handed in again."""
-        if not self._ready():
-            return data
-        if self._fd is None:
+        if not self._ready() or self._fd is None:
             return data
         data = self._mended(data)
         try:
@@ -50,7 +50,8 @@ class Sink:
         self.trouble = (
             None if written == len(data) else f"{self.path}: only a part could be written; is the disk full?"
         )
-        self._cut = written > 0 and data[written - 1 : written] != b"\n" if written else self._cut
+        if written:
+            self._cut = data[written - 1 : written] != b"\n"
         return data[written:]
 
     def close(self) -> None:
@@ -92,20 +93,16 @@ class Sink:
             self.trouble = f"{self.path}: is no regular file"
             return
         self._fd = fd
-        self._begin_with_newline = _ends_torn(fd)
-        self._give_up_remainder = self._cut
-        self._cut = False
-
-    _begin_with_newline = False
-    _give_up_remainder = False
+        self._newline_first = _ends_torn(fd)
+        self._give_up_rest, self._cut = self._cut, False
 
     def _mended(self, data: bytes) -> bytes:
-        if self._give_up_remainder:
-            self._give_up_remainder = False
+        if self._give_up_rest:
+            self._give_up_rest = False
             self.lines_lost += 1
             data = data.partition(b"\n")[2]
-        if self._begin_with_newline and data:
-            self._begin_with_newline = False
+        if self._newline_first and data:
+            self._newline_first = False
             data = b"\n" + data
         return data
 

@@ -76,8 +76,8 @@ def start(
     if me.rank == 0 and ready:
         constants = {
             "world_size": me.world_size,
-            "parallelism": parallelism,
-            "model": model,
+            "parallelism": parallelism and dict(parallelism),
+            "model": model and dict(model),
             "device": gpu.get("gpu_name"),
             "peak_flops": throughput.peak,
             **run_json,

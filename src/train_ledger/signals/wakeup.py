@@ -24,6 +24,8 @@ from types import FrameType
 __all__ = ["Wakeup", "die_of"]
 
 _WATCHED = (signal.SIGTERM, signal.SIGUSR1)
+_SETTLE = 0  # no signal has this number
+_SETTLE_S = 0.2
 
 
 class Wakeup:
@@ -37,6 +39,7 @@ class Wakeup:
         self.trouble: str | None = None
         self._heard = heard
         self._pid = os.getpid()
+        self._settled = threading.Event()
         self._ours: list[int] = []
         self._reader: socket.socket | None = None
         self._writer: socket.socket | None = None
@@ -48,6 +51,13 @@ class Wakeup:
         if self._take_descriptor():
             self._install()
             _GUARDED.append(self)
+
+    def settle(self) -> None:
+        """Let signals that came just now be heard: the program's own handler may be what ends the process."""
+        if self._writer is not None:
+            with contextlib.suppress(OSError):
+                self._writer.send(bytes([_SETTLE]))
+                self._settled.wait(_SETTLE_S)
 
     def close(self) -> None:
         """Give the signals and the descriptor back; where this is not the main thread only the signals."""
@@ -99,7 +109,9 @@ class Wakeup:
             if not numbers or os.getpid() != self._pid:
                 return
             for number in numbers:
-                if number in _WATCHED:
+                if number == _SETTLE:
+                    self._settled.set()
+                elif number in _WATCHED:
                     self._heard(number, signal.getsignal(number) == self._handler)
 
     def _handler(self, number: int, frame: FrameType | None) -> None:
