@@ -109,6 +109,7 @@ def test_a_blank_line_says_nothing(line: bytes) -> None:
         (b'{"t":"2026-01-01T00:00:00","step":1,"rank":0}', "bad_number"),
         (b'{"t":"NaN","step":1,"rank":0}', "bad_number"),
         (b'{"t":Infinity,"step":1,"rank":0}', "bad_number"),
+        (b'{"t":1800000000000,"step":1,"rank":0}', "bad_number"),
         (b'{"t":1,"step":1.5,"rank":0}', "bad_number"),
         (b'{"t":1,"step":1,"rank":-1}', "bad_number"),
         (b'{"t":1,"step":1,"rank":true}', "bad_number"),
@@ -152,7 +153,7 @@ def test_any_object_is_a_sound_fact_or_counted(content: dict[str, object]) -> No
 
 
 @given(
-    t=st.floats(allow_nan=False, allow_infinity=False),
+    t=st.floats(-1e10, 1e10),
     step=st.integers(0, 2**62),
     values=st.dictionaries(st.text(min_size=1, max_size=8), st.floats(allow_nan=False)),
 )

@@ -96,7 +96,7 @@ class Fold:
         return t + (zero.clock.shift_s if zero else 0.0)
 
     def clock_of(self, rank: int | None) -> tuple[float, float | None]:
-        """Seconds by which this rank's clock is carried, and by which it then leads rank 0's (None: unknown)."""
+        """Seconds by which a rank's clock is carried, and by which it then leads rank 0's (or None)."""
         known = self._ranks.get(rank) if rank is not None else None
         return (0.0, None) if known is None else (known.clock.shift_s, self._clocks.lead_s(known.rank))
 

@@ -7,7 +7,6 @@ reason and never raises: a wrong line says nothing about its neighbours.
 from __future__ import annotations
 
 import json
-import math
 from collections import Counter
 from typing import Any
 
@@ -19,6 +18,9 @@ from train_ledger.fields import FIELDS, read_number
 __all__ = ["SignalDecoder"]
 
 _OWN_KEYS = ("t", "step", "rank", "attempt", "event")
+_LATEST_T = 1e11
+"""Unix seconds of the year 5138: what is larger are milliseconds, or no time at all."""
+
 _NUMBERS = frozenset({float, int})
 _decode = msgspec.json.Decoder().decode
 
@@ -122,7 +124,7 @@ def _time(line: dict[str, Any]) -> float:
     if value is None:
         raise _BadLineError("missing_field t")
     t = read_number(value)
-    if t is None or not math.isfinite(t):
+    if t is None or not abs(t) < _LATEST_T:
         raise _BadLineError("bad_number t")
     return t
 
