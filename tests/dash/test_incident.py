@@ -7,7 +7,7 @@ import json
 from dash.states import T0
 from train_ledger.dash.incident import Action, Incident, Incidents
 from train_ledger.dash.judge import Alert, Transition
-from train_ledger.dash.rules import Level
+from train_ledger.dash.rule import Level
 
 
 def fired(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dash.states import T0, running, with_rank
 from train_ledger.config import Alerts, Config
 from train_ledger.dash.judge import Alert, Judge, Transition
-from train_ledger.dash.rules import Firing, Inhibition, Rule
+from train_ledger.dash.rule import Firing, Inhibition, Rule
 from train_ledger.ledger.state import RunState
 
 STALLED = running(t=T0 + 100, last_step_t=T0 + 5)

@@ -20,7 +20,9 @@ from typing import Any
 import pytest
 
 from train_ledger.config import Notify
-from train_ledger.dash.outbox import Notification, Outbox, Outcome, claimant, redacted
+from train_ledger.dash.claim import claimant
+from train_ledger.dash.message import Notification, Outcome, redacted
+from train_ledger.dash.outbox import Outbox
 from train_ledger.dash.sender import deliver, main
 
 
@@ -307,7 +309,7 @@ def test_usage_is_said(capsys: pytest.CaptureFixture[str]) -> None:
 KEEPER = """
 import json, sys, time
 from pathlib import Path
-from train_ledger.dash.outbox import Notification, Outbox
+from train_ledger.dash import Notification, Outbox
 outbox = Outbox(Path(sys.argv[1]))
 outbox.resume()
 outbox.post(Notification("incident-open", "r42", "stalled", urls=(sys.argv[2],)))

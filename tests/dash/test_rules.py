@@ -9,7 +9,8 @@ import pytest
 
 from dash.states import T0, running, with_rank
 from train_ledger.config import Alerts
-from train_ledger.dash.rules import INHIBITIONS, RULES, Firing, Rule
+from train_ledger.dash.rule import Firing, Rule
+from train_ledger.dash.rules import INHIBITIONS, RULES
 from train_ledger.ledger.state import Attempt, Checkpoints, FailedSave, RunState
 
 ALERTS = Alerts()

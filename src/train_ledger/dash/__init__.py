@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from train_ledger.dash.incident import Action, Incident, Incidents, Member
 from train_ledger.dash.judge import Alert, Judge, Transition
-from train_ledger.dash.outbox import Notification, Outbox, Outcome, Target, redacted
+from train_ledger.dash.message import Notification, Outcome, Target, redacted
+from train_ledger.dash.outbox import Outbox
 from train_ledger.dash.promql import alerts_yml
-from train_ledger.dash.rules import INHIBITIONS, RULES, Firing, Inhibition, Rule
+from train_ledger.dash.rule import Firing, Inhibition, Rule
+from train_ledger.dash.rules import INHIBITIONS, RULES
 
 __all__ = [
     "INHIBITIONS",

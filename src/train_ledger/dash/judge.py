@@ -12,7 +12,8 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from train_ledger.config import Config
-from train_ledger.dash.rules import INHIBITIONS, RULES, Firing, Inhibition, Level, Rule
+from train_ledger.dash.rule import Firing, Inhibition, Level, Rule
+from train_ledger.dash.rules import INHIBITIONS, RULES
 from train_ledger.ledger.state import RunState
 
 __all__ = ["Alert", "Judge", "Transition"]

@@ -17,126 +17,21 @@ from __future__ import annotations
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal
 
-from train_ledger.config import Notify
+from train_ledger.dash.claim import is_over
+from train_ledger.dash.message import Notification, Outcome
 
-__all__ = ["Delivery", "Notification", "Outbox", "Outcome", "Target", "redacted"]
-
-Delivery = Literal["delivered", "partly", "failed", "unknown"]
+__all__ = ["Outbox", "write_private"]
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,150}\Z")
 _SENDER = "train_ledger.dash.sender"
 _SPAWNS = 3
-_ELSEWHERE_S = 900.0
-"""A claim by another host cannot be asked whether it lives; a sender never takes as long as this."""
-
-_FRESH_S = 10.0
-"""Between creating a claim and writing into it a sender needs microseconds; then it must say whose it is."""
-
-
-@dataclass(frozen=True, slots=True)
-class Notification:
-    """One message and where it goes.
-
-    `id` is what makes it the same message; it becomes a file name. `urls` are as apprise takes them;
-    `command` is a list of arguments that is run without a shell and given the message as one JSON object.
-    """
-
-    id: str
-    title: str
-    body: str
-    level: Literal["page", "record", "resolved"] = "page"
-    urls: tuple[str, ...] = ()
-    command: tuple[str, ...] = ()
-    timeout_s: float = 20.0
-    details: Mapping[str, Any] = field(default_factory=dict)
-
-    @classmethod
-    def to(cls, notify: Notify, *, id: str, title: str, body: str, **others: Any) -> Notification:
-        """A message to where the configuration says that messages go."""
-        return cls(
-            id, title, body, urls=notify.urls, command=notify.command, timeout_s=notify.timeout_s, **others
-        )
-
-    @classmethod
-    def from_json(cls, entry: Mapping[str, Any]) -> Notification:
-        """The message that was posted; raises KeyError or TypeError for anything else."""
-        return cls(**{**entry, "urls": tuple(entry["urls"]), "command": tuple(entry["command"])})
-
-    def message(self) -> dict[str, Any]:
-        """What a receiver may see: everything but the addresses."""
-        return {
-            "id": self.id,
-            "title": self.title,
-            "body": self.body,
-            "level": self.level,
-            "details": dict(self.details),
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """What became of a message at one address, which is named without its secrets."""
-
-    target: str
-    ok: bool
-    tries: int = 1
-    error: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of one message; `why` says so in words where it did not simply arrive."""
-
-    id: str
-    delivery: Delivery
-    t: float
-    targets: tuple[Target, ...] = ()
-    why: str | None = None
-
-    @classmethod
-    def of(cls, id: str, t: float, targets: tuple[Target, ...]) -> Outcome:
-        """The outcome of a message that was sent to all these targets."""
-        arrived = sum(target.ok for target in targets)
-        delivery: Delivery = "delivered" if arrived == len(targets) else "partly" if arrived else "failed"
-        bad = [f"{target.target}: {target.error}" for target in targets if not target.ok]
-        return cls(id, delivery, t, targets, "; ".join(bad) or None)
-
-    @classmethod
-    def from_json(cls, entry: Mapping[str, Any]) -> Outcome:
-        return cls(**{**entry, "targets": tuple(Target(**target) for target in entry["targets"])})
-
-
-_PLAIN_SCHEMES = frozenset({"json", "jsons", "xml", "xmls", "form", "forms"})
-
-
-def redacted(url: str) -> str:
-    """The address as it may stand in a journal or a log.
-
-    In most of apprise's addresses every part may be a token, so only the kind is kept; of a plain web hook
-    the host and the port, too.
-
-    >>> redacted("slack://T1JJ3T3L2/A1BRTD4JD/TIiajkdnlazkcOXrIdevi7FQ")
-    'slack://…'
-    >>> redacted("jsons://user:password@hooks.example.org:8443/secret?+X-Token=abc")
-    'jsons://hooks.example.org:8443/…'
-    """
-    scheme, mark, rest = url.partition("://")
-    if not mark or not re.fullmatch(r"[a-z0-9+.-]+", scheme.lower()):
-        return "(no URL)"
-    if scheme.lower() not in _PLAIN_SCHEMES:
-        return f"{scheme}://…"
-    host = re.split(r"[/?#]", rest, maxsplit=1)[0].rpartition("@")[2]
-    return f"{scheme}://{host}/…"
 
 
 @dataclass(slots=True)
@@ -170,7 +65,7 @@ class Outbox:
             claim = self.folder / f"{id}.claim"
             if not claim.exists():
                 self._start_again(id)
-            elif _is_over(claim) and not self._outcome(id).exists():
+            elif is_over(claim) and not self._outcome(id).exists():
                 why = "the sender died while it was sending; not sent again, since it may have arrived"
                 self._settle(Outcome(id, "unknown", time.time(), why=why))
 
@@ -238,49 +133,6 @@ def write_private(path: Path, data: bytes) -> None:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
-
-
-def claimant() -> dict[str, Any]:
-    """Who this process is, so that it can be told from a later one with the same number."""
-    return {
-        "pid": os.getpid(),
-        "started": _started(os.getpid()),
-        "host": socket.gethostname(),
-        "boot": _boot(),
-        "t": time.time(),
-    }
-
-
-def _started(pid: int) -> str | None:
-    """The start time of a process in ticks since boot, None where there is none (a zombie counts as none)."""
-    try:
-        after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return None
-    return None if after_name[0] == "Z" else after_name[19]
-
-
-def _boot() -> str:
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    except OSError:
-        return ""
-
-
-def _is_over(claim: Path) -> bool:
-    """Whether the process that claimed is gone."""
-    try:
-        text, age_s = claim.read_text(), time.time() - claim.stat().st_mtime
-    except OSError:
-        return False
-    try:
-        who = json.loads(text)
-        pid, started, host, boot = int(who["pid"]), who["started"], who["host"], who["boot"]
-    except (ValueError, KeyError, TypeError):
-        return age_s > _FRESH_S
-    if host != socket.gethostname():
-        return age_s > _ELSEWHERE_S
-    return bool(boot != _boot() or _started(pid) != started)
 
 
 def _read_outcome(path: Path) -> Outcome | None:

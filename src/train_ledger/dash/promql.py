@@ -21,7 +21,8 @@ from dataclasses import dataclass
 from textwrap import indent
 
 from train_ledger.config import Alerts
-from train_ledger.dash.rules import RULES, Rule
+from train_ledger.dash.rule import Rule
+from train_ledger.dash.rules import RULES
 
 __all__ = ["RECORDINGS", "Recording", "alerts_yml", "expression"]
 

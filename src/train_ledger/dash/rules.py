@@ -10,10 +10,8 @@ a duration. One test decides about the level: if nobody acts, are GPU-hours lost
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Literal
 
 from train_ledger.config import Alerts
 from train_ledger.dash.conditions import (
@@ -24,75 +22,11 @@ from train_ledger.dash.conditions import (
     restarts_since,
     slow_saves,
 )
+from train_ledger.dash.rule import Firing, Inhibition, Rule
 from train_ledger.ledger.state import RunState
 from train_ledger.render import harmless, ranks_in_words
 
-__all__ = ["INHIBITIONS", "RULES", "Firing", "Inhibition", "Level", "Rule"]
-
-Level = Literal["page", "record"]
-
-
-@dataclass(frozen=True, slots=True)
-class Firing:
-    """A condition that holds for one set of labels.
-
-    `since_t` is when it began by the run's own lines, where they say; a rule's `for` then counts from there
-    and not from the first evaluation, which a restarted keeper would have forgotten.
-    """
-
-    labels: Mapping[str, str]
-    value: float
-    summary: str
-    since_t: float | None = None
-
-
-Check = Callable[[RunState, Alerts], Sequence[Firing]]
-Seconds = float | str
-"""A number of seconds, or the name of the threshold in `config.Alerts` that holds it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """One alert.
-
-    `summary` is the annotation for Prometheus (Go template); the embedded judge's own summary comes from
-    `check` and can say more. `runbook` is the anchor in the runbook.
-    """
-
-    name: str
-    level: Level
-    promql: str
-    summary: str
-    runbook: str
-    check: Check
-    for_s: Seconds = 0.0
-    keep_firing_for_s: Seconds = 0.0
-
-    def hold_s(self, alerts: Alerts) -> float:
-        """How long the condition has to hold before the alert fires."""
-        return _seconds(self.for_s, alerts)
-
-    def keep_s(self, alerts: Alerts) -> float:
-        """How long the condition has to be gone before the alert is resolved."""
-        return _seconds(self.keep_firing_for_s, alerts)
-
-
-def _seconds(value: Seconds, alerts: Alerts) -> float:
-    return float(getattr(alerts, value)) if isinstance(value, str) else value
-
-
-@dataclass(frozen=True, slots=True)
-class Inhibition:
-    """While one of `sources` is active, `targets` notify nobody.
-
-    Only where both carry every label of `equal` with the same value: two alerts that both lack a label are
-    not equal in it.
-    """
-
-    sources: frozenset[str]
-    targets: frozenset[str]
-    equal: tuple[str, ...] = ("run",)
-
+__all__ = ["INHIBITIONS", "RULES"]
 
 INHIBITIONS = (
     Inhibition(

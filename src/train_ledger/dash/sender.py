@@ -22,7 +22,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 
-from train_ledger.dash.outbox import Notification, Outcome, Target, claimant, redacted, write_private
+from train_ledger.dash.claim import claimant
+from train_ledger.dash.message import Notification, Outcome, Target, redacted
+from train_ledger.dash.outbox import write_private
 
 __all__ = ["deliver", "main"]
 

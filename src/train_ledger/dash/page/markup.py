@@ -7,11 +7,12 @@ from a log cannot come onto the page as markup, whoever forgets what.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from html import escape
 
 from train_ledger.render import harmless
 
-__all__ = ["Child", "Safe", "element", "join", "whole"]
+__all__ = ["Child", "Safe", "element", "join", "moment", "table", "whole"]
 
 _LONGEST = 100_000
 _VOID = frozenset({"meta", "link", "meter", "rect", "br"})
@@ -59,3 +60,25 @@ def join(children: Iterable[Child]) -> Safe:
             if child is not None
         )
     )
+
+
+def moment(t: float | None, *, age: bool = True) -> Safe:
+    """A moment; the script turns it into how long ago that was, where `age` is set."""
+    if t is None:
+        return join(["–"])
+    try:
+        at = datetime.fromtimestamp(t, UTC)
+    except (OverflowError, OSError, ValueError):
+        return join([f"{t:g}"])
+    return element(
+        "time",
+        f"{at:%H:%M:%SZ}",
+        datetime=at.isoformat(timespec="seconds"),
+        data_t=t if age else None,
+        title=f"{at:%Y-%m-%d %H:%M:%S} UTC",
+    )
+
+
+def table(headings: Iterable[str], rows: Iterable[Safe]) -> Safe:
+    head = element("thead", element("tr", *(element("th", heading, scope="col") for heading in headings)))
+    return element("div", element("table", head, element("tbody", *rows)), class_="scroll", tabindex=0)

@@ -7,23 +7,20 @@ next; then how the run stands.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
-from math import ceil, isqrt
+from collections.abc import Mapping
 from typing import Any
 
-from train_ledger.answer import CAUSES, Diagnosis, NextCommand
 from train_ledger.dash.judge import Alert
-from train_ledger.dash.page.markup import Child, Safe, element, join, whole
-from train_ledger.dash.page.view import PageView, RankRow, Totals, headline, in_words, rank_rows, worst_first
+from train_ledger.dash.page.markup import Child, Safe, element, join, moment
+from train_ledger.dash.page.ranks import rank_list_part, ranks_part
+from train_ledger.dash.page.verdict import verdict_part
+from train_ledger.dash.page.view import PageView, headline, rank_rows
 from train_ledger.ledger.state import RunState
 from train_ledger.render import duration, harmless
 
 __all__ = ["document", "parts"]
 
-_RANK_ROWS = 24
 _JOURNAL_ROWS = 40
-_EVIDENCE = 8
 _ALERT_ROWS = 50
 _TOLD = 300
 
@@ -68,82 +65,15 @@ def parts(view: PageView) -> dict[str, Safe]:
     """The HTML of every part by its name, and the page's title."""
     rows = rank_rows(view)
     return {
-        "verdict": _verdict(view),
+        "verdict": verdict_part(view),
         "clock": _clock(view.state),
         "alerts": _alerts(view),
-        "ranks": _ranks(rows),
-        "rank_list": _rank_list(rows),
+        "ranks": ranks_part(rows),
+        "rank_list": rank_list_part(rows),
         "journal": _journal(view.journal),
         "unobserved": _unobserved(view),
         "title": join([_title(view)]),
     }
-
-
-def _verdict(view: PageView) -> Safe:
-    first = headline(view)
-    diagnosis = view.current_diagnosis
-    said: list[Child] = [element("h1", first.text, class_=first.tone)]
-    if diagnosis is not None:
-        said += _found(diagnosis)
-    elif view.incidents:
-        said.append(
-            element("p", "Finding out why: dumps and stacks of every rank are being taken.", class_="dim")
-        )
-    earlier = view.last_verdict[1]
-    if earlier is not None and not view.incidents:
-        said.append(
-            element("p", f"The last incident is over; its verdict was {earlier.cause}.", class_="dim")
-        )
-    return join(said)
-
-
-def _found(diagnosis: Diagnosis) -> Iterable[Safe]:
-    details = diagnosis.details
-    findings = details.findings if details else ()
-    evidence = [*diagnosis.evidence, *(line for finding in findings for line in finding.evidence)]
-    commands = [*diagnosis.next, *(details.next if details else ())]
-    facts: list[tuple[str, Child]] = [
-        ("cause", _cause(diagnosis.cause)),
-        ("confidence", diagnosis.confidence),
-        *(("stands in", finding.frame) for finding in findings if finding.frame),
-    ]
-    if diagnosis.impact is not None:
-        hours = f"{diagnosis.impact.gpu_hours:,.2f} GPU-hours"
-        facts.append(("lost so far", f"{duration(diagnosis.impact.wall_s)}, {hours}"))
-    yield _pairs(facts)
-    yield from _commands(commands)
-    yield from _listed("evidence", dict.fromkeys(evidence))
-    yield from _listed("ruled out", (f"{each.cause}: {each.by}" for each in diagnosis.ruled_out))
-
-
-def _cause(code: str) -> Safe:
-    meaning = f" – {CAUSES[code]}" if code in CAUSES else None
-    return join((element("code", code), meaning))
-
-
-def _commands(commands: list[NextCommand]) -> Iterable[Safe]:
-    for number, command in enumerate(dict.fromkeys(commands)):
-        line = join(
-            (
-                element("code", whole(command.command), tabindex=0),
-                element("button", "copy", type="button", data_copy=command.command),
-            )
-        )
-        why = join((element("b", "next: ") if number == 0 else None, command.why))
-        yield element("div", element("p", why), element("div", line, class_="command"), class_="next")
-
-
-def _listed(heading: str, lines: Iterable[str]) -> Iterable[Safe]:
-    lines = list(lines)
-    if lines:
-        items = [element("li", line) for line in lines[:_EVIDENCE]]
-        rest = len(lines) - _EVIDENCE
-        more = [element("li", f"and {rest} more, in the state as JSON", class_="dim")] if rest > 0 else []
-        yield join((element("h2", heading), element("ul", *items, *more)))
-
-
-def _pairs(facts: Iterable[tuple[str, Child]]) -> Safe:
-    return element("dl", *(join((element("dt", name), element("dd", value))) for name, value in facts))
 
 
 def _clock(state: RunState) -> Safe:
@@ -191,33 +121,16 @@ def _figure(name: str, value: Child, note: Child, class_: str | None = None) -> 
 def _checkpoint(state: RunState) -> tuple[Child, Child]:
     saves = state.checkpoints
     if saves.open_since_t is not None:
-        return "saving", join(("since ", _time(saves.open_since_t)))
+        return "saving", join(("since ", moment(saves.open_since_t)))
     if not saves.saved_t:
         return "–", "none saved yet"
     return ("–" if saves.saved_step is None else f"{saves.saved_step}"), join(
-        ("saved ", _time(saves.saved_t[-1]))
+        ("saved ", moment(saves.saved_t[-1]))
     )
 
 
 def _since(t: float | None) -> Child:
-    return None if t is None else join(("since ", _time(t, age=False)))
-
-
-def _time(t: float | None, *, age: bool = True) -> Safe:
-    """A moment; the script turns it into how long ago that was, where `age` is set."""
-    if t is None:
-        return join(["–"])
-    try:
-        moment = datetime.fromtimestamp(t, UTC)
-    except (OverflowError, OSError, ValueError):
-        return join([f"{t:g}"])
-    return element(
-        "time",
-        f"{moment:%H:%M:%SZ}",
-        datetime=moment.isoformat(timespec="seconds"),
-        data_t=t if age else None,
-        title=f"{moment:%Y-%m-%d %H:%M:%S} UTC",
-    )
+    return None if t is None else join(("since ", moment(t, age=False)))
 
 
 def _alerts(view: PageView) -> Safe:
@@ -233,79 +146,8 @@ def _alerts(view: PageView) -> Safe:
 def _alert(alert: Alert, run: str) -> Safe:
     inhibited = element("span", "inhibited, nobody is told", class_="dim") if alert.inhibited else None
     head = (element("span", alert.level, class_=f"chip {alert.level}"), " ", element("b", alert.name), " ")
-    since = element("span", _time(alert.fired_t), class_="dim")
+    since = element("span", moment(alert.fired_t), class_="dim")
     return element("li", *head, since, " ", inhibited, element("p", alert.summary.removeprefix(f"{run}: ")))
-
-
-def _table(headings: Iterable[str], rows: Iterable[Safe]) -> Safe:
-    head = element("thead", element("tr", *(element("th", heading, scope="col") for heading in headings)))
-    return element("div", element("table", head, element("tbody", *rows)), class_="scroll", tabindex=0)
-
-
-def _ranks(rows: list[RankRow]) -> Safe:
-    """How many are how, and where they sit; while a run goes well this does not change with the steps."""
-    if not rows:
-        return join((element("h2", "ranks"), element("p", "No rank has been heard of yet.", class_="dim")))
-    summary = ", ".join(f"{count} {word}" for word, count in Totals.of(rows).counts.items())
-    return join((element("h2", "ranks", element("span", f" {summary}", class_="dim")), _map(rows)))
-
-
-def _rank_list(rows: list[RankRow]) -> Safe:
-    shown = worst_first(rows)[:_RANK_ROWS]
-    if not shown:
-        return join([])
-    shown_ranks = {row.rank.rank for row in shown}
-    rest = [row for row in rows if row.rank.rank not in shown_ranks]
-    more = element("p", f"Not listed: {in_words(rest)} – {_alike(rest)}.", class_="dim") if rest else None
-    headings = ("rank", "", "step", "phase", "last step", "last heard", "host", "GPU", "pid")
-    return join((_table(headings, [_rank(row) for row in shown]), more))
-
-
-def _alike(rows: list[RankRow]) -> str:
-    counts = Totals.of(rows).counts
-    steps = {row.rank.step for row in rows}
-    at = f" at step {next(iter(steps))}" if len(steps) == 1 and None not in steps else ""
-    return ", ".join(f"{count} {word}" for word, count in counts.items()) + at
-
-
-def _rank(row: RankRow) -> Safe:
-    rank = row.rank
-    word = element("span", row.word, class_=f"chip {_css(row)}", title=row.detail or None)
-    return element(
-        "tr",
-        element("td", rank.rank, class_="number"),
-        element("td", word, element("span", f" {row.detail}", class_="dim") if row.detail else None),
-        element("td", "–" if rank.step is None else rank.step, class_="number"),
-        element("td", rank.phase or "–"),
-        element("td", _time(rank.step_t)),
-        element("td", _time(rank.heard_t)),
-        element("td", rank.host or "–"),
-        element("td", "–" if rank.gpu is None else rank.gpu, class_="number"),
-        element("td", "–" if rank.pid is None else rank.pid, class_="number"),
-        class_=_css(row),
-    )
-
-
-def _css(row: RankRow) -> str:
-    return row.word.replace(" ", "-")
-
-
-def _map(rows: list[RankRow]) -> Safe | None:
-    """One cell a rank: where in a large run the trouble sits."""
-    if len(rows) < 2:
-        return None
-    wide = max(8, min(64, 8 * ceil(isqrt(len(rows) * 4) / 8)))
-    size = f"0 0 {10 * min(wide, len(rows))} {10 * ceil(len(rows) / wide)}"
-    cells = (_cell(row, 10 * (number % wide), 10 * (number // wide)) for number, row in enumerate(rows))
-    scale = "small" if wide <= 16 else "large"
-    return element(
-        "svg", *cells, class_=f"map {scale}", viewBox=size, role="img", aria_label="one cell a rank"
-    )
-
-
-def _cell(row: RankRow, x: int, y: int) -> Safe:
-    said = element("title", f"rank {row.rank.rank}: {row.word}")
-    return element("rect", said, class_=_css(row), x=x, y=y, width=8, height=8, rx=1.5)
 
 
 def _journal(entries: tuple[Mapping[str, Any], ...]) -> Safe:
@@ -317,8 +159,8 @@ def _journal(entries: tuple[Mapping[str, Any], ...]) -> Safe:
 def _entry(entry: Mapping[str, Any]) -> Safe:
     t = entry.get("t")
     kind = element("span", str(entry.get("kind", "")).replace("_", " "), class_="dim")
-    moment = _time(t if isinstance(t, int | float) else None, age=False)
-    return join((element("dt", moment), element("dd", kind, " ", harmless(_told(entry), longest=_TOLD))))
+    at = moment(t if isinstance(t, int | float) else None, age=False)
+    return join((element("dt", at), element("dd", kind, " ", harmless(_told(entry), longest=_TOLD))))
 
 
 _TELLING = ("summary", "state", "alert", "outcome", "error", "notification", "host")
