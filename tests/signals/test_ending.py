@@ -206,6 +206,23 @@ with monitor.phase("forward"):
     assert not events(tmp_path, "run_end")
 
 
+def test_an_exception_that_cannot_say_itself_is_told_too(tmp_path: Path) -> None:
+    script = """
+class Broken(Exception):
+    def __str__(self):
+        raise KeyError
+raise Broken
+"""
+    assert run_to_end(tmp_path, script).returncode == 1
+    (told,) = events(tmp_path, "exception")
+    assert told["type"] == "Broken"
+
+
+def test_a_run_that_ends_while_the_recorder_is_warmed_ends_well(tmp_path: Path) -> None:
+    assert run_to_end(tmp_path, GLOO + "time.sleep(1.1 - time.process_time() % 0.1)").returncode == 0
+    assert events(tmp_path, "run_end")
+
+
 def test_an_exception_leaves_a_dump(tmp_path: Path) -> None:
     ended = run_to_end(tmp_path, GLOO + "raise RuntimeError('connection closed by peer')")
     assert ended.returncode == 1

@@ -11,6 +11,7 @@ from collections.abc import Callable
 __all__ = ["Attendant"]
 
 _TICK_S = 1.0
+_CLOSE_S = 2.0
 
 
 class Attendant:
@@ -37,9 +38,15 @@ class Attendant:
         self._wake.set()
 
     def close(self) -> None:
-        """Stop after what is being done; not waited for."""
+        """Stop after what is being done, which is waited for a little.
+
+        Python ends its daemon threads where they next want its lock; in the midst of torch's C++ that aborts
+        the process.
+        """
         self._closing = True
         self._wake.set()
+        if self._thread.is_alive() and threading.current_thread() is not self._thread:
+            self._thread.join(_CLOSE_S)
 
     def _attend(self) -> None:
         while not self._closing:

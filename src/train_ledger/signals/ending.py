@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import traceback
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -87,7 +88,7 @@ class Ending:
         self._told = id(error)
         details: dict[str, Any] = {
             "type": type(error).__name__,
-            "message": str(error)[:_MESSAGE_CHARACTERS],
+            "message": _words(error)[:_MESSAGE_CHARACTERS],
             "phase": self._phases.raised_in(error),
         }
         if thread is not None:
@@ -126,3 +127,8 @@ class Ending:
     def _forked(self) -> None:
         """In a forked child, say a loader's worker, which is not the rank: its crashes are its own."""
         self._stacks.let_go()
+
+
+def _words(error: BaseException) -> str:
+    """What the exception says; traceback knows what to do with one whose own `__str__` raises."""
+    return str(traceback.TracebackException(type(error), error, None))
