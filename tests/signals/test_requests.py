@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from train_ledger.run_dir import RunDir
+from train_ledger.signals import requests as module
 from train_ledger.signals.requests import Requests
 
 NOW = time.time()
@@ -127,6 +128,21 @@ def test_a_request_that_is_still_being_written_is_read_when_it_is_whole(
     requests.answer_new()
     assert answer(run, "one") is not None
     assert requests.unreadable == 0
+
+
+def test_the_answers_of_a_thousand_ranks_are_not_listed_each_second(
+    run: RunDir, requests: Requests, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for rank in range(1000):
+        run.reply("earlier", rank).write_text("{}")
+    for _ in range(5):
+        requests.answer_new()
+    with monkeypatch.context() as nothing_changed:
+        nothing_changed.delattr(module.os, "listdir")
+        requests.answer_new()
+    ask(run, "one", do="stacks")
+    requests.answer_new()
+    assert answer(run, "one") is not None
 
 
 def test_other_files_are_no_requests(run: RunDir, requests: Requests) -> None:

@@ -1,7 +1,6 @@
 """What does somebody outside want of this rank?
 
-RUN/requests/ID.json is looked for once a second, answered by ID.rank_5.json and never read again. The folder
-is opened anew each time, since only that makes NFS look at the server.
+RUN/requests/ID.json is looked for once a second, answered by ID.rank_5.json and never read again.
 """
 
 from __future__ import annotations
@@ -20,10 +19,9 @@ from train_ledger.signals.recorder import NoRecorderError, write_dump, write_sta
 __all__ = ["Requests"]
 
 _REQUEST = re.compile(r"(?P<id>[A-Za-z0-9_-][A-Za-z0-9_.-]*)\.json\Z")
-_REPLY = re.compile(r"\.rank_\d+\.json\Z")
 _LARGEST_BYTES = 1 << 16
 _CLOCK_SLACK_S = 5.0
-_LOOKS = 3
+_LOOKS = 3  # clocks of file systems are coarse, and a request may still be being written at the first look
 
 
 class Requests:
@@ -36,23 +34,41 @@ class Requests:
         self._started = started
         self._seen: set[str] = set()
         self._looks: dict[str, int] = {}
+        self._changed_ns = 0
+        self._looks_left = 0
         self.unreadable = 0
 
     def answer_new(self) -> None:
         """Do what is asked and not yet answered."""
-        try:
-            with os.scandir(self._run_dir.requests) as entries:
-                names = [entry.name for entry in entries]
-        except OSError:
-            return  # nobody has asked yet, or the folder cannot be read now
-        for name in sorted(names):
+        names = self._names()
+        for name in sorted(name for name in names if ".rank_" not in name):
             match = _REQUEST.match(name)
-            if match is None or _REPLY.search(name) or match["id"] in self._seen:
+            if match is None or match["id"] in self._seen:
                 continue
             if self._run_dir.reply(match["id"], self._rank).name not in names:
                 self._consider(match["id"])
             else:
                 self._seen.add(match["id"])
+
+    def _names(self) -> frozenset[str]:
+        """What lies in the folder, if it has changed lately: a thousand answers are not listed in vain."""
+        try:
+            # Opened anew each time: only that makes NFS ask its server, and then the time of change is true.
+            folder = os.open(self._run_dir.requests, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError:
+            return frozenset()  # nobody has asked yet, or the folder cannot be read now
+        try:
+            changed_ns = os.fstat(folder).st_mtime_ns
+            if changed_ns != self._changed_ns:
+                self._changed_ns, self._looks_left = changed_ns, _LOOKS
+            if not self._looks_left:
+                return frozenset()
+            self._looks_left -= 1
+            return frozenset(os.listdir(folder))
+        except OSError:
+            return frozenset()
+        finally:
+            os.close(folder)
 
     def _consider(self, request_id: str) -> None:
         request = self._read(request_id)
@@ -77,7 +93,7 @@ class Requests:
         return request if isinstance(request, dict) else None
 
     def _look_again(self, request_id: str) -> None:
-        """It may still be being written: a few looks more, then it is counted as unreadable."""
+        """A few looks more, then it is counted as unreadable."""
         self._looks[request_id] = self._looks.get(request_id, 0) + 1
         if self._looks[request_id] >= _LOOKS:
             self._seen.add(request_id)
