@@ -38,7 +38,6 @@ class Wakeup:
     def __init__(self, heard: Callable[[int, bool], None]) -> None:
         self.trouble: str | None = None
         self._heard = heard
-        self._pid = os.getpid()
         self._settled = threading.Event()
         self._ours: list[int] = []
         self._reader: socket.socket | None = None
@@ -72,9 +71,8 @@ class Wakeup:
                 found = signal.set_wakeup_fd(-1)
                 if found != self._writer.fileno():
                     signal.set_wakeup_fd(found, warn_on_full_buffer=False)
-            # The reading end stays open until the process ends: its thread is blocked in it.
             writer, self._writer = self._writer, None
-            writer.close()
+            writer.close()  # which ends the thread that reads
 
     def _take_descriptor(self) -> bool:
         self._reader, self._writer = socket.socketpair()
@@ -103,16 +101,17 @@ class Wakeup:
                 self._ours.append(number)
 
     def _listen(self) -> None:
-        reader = self._reader
-        while reader is not None:
-            numbers = reader.recv(64)
-            if not numbers or os.getpid() != self._pid:
-                return
-            for number in numbers:
-                if number == _SETTLE:
-                    self._settled.set()
-                elif number in _WATCHED:
-                    self._heard(number, signal.getsignal(number) == self._handler)
+        assert self._reader is not None  # noqa: S101 – this thread is started once the descriptor is taken
+        with self._reader as reader:
+            while numbers := reader.recv(64):
+                self._read(numbers)
+
+    def _read(self, numbers: bytes) -> None:
+        for number in numbers:
+            if number == _SETTLE:
+                self._settled.set()
+            elif number in _WATCHED:
+                self._heard(number, signal.getsignal(number) == self._handler)
 
     def _handler(self, number: int, frame: FrameType | None) -> None:
         """A no-op, unless somebody has put a descriptor of his own in the place of ours."""
