@@ -205,6 +205,57 @@ def test_a_rank_that_misses_a_collective_and_a_send_is_named_for_the_collective(
     assert answer.victims_of == {5: (4, 7)}
 
 
+def test_a_tie_in_a_pair_is_settled_by_the_other_pairs() -> None:
+    job = grid()
+    for pair in (0, 1, 3):
+        job.issue([2 * pair, 2 * pair + 1], group=f"tp{pair}", done=True)
+    job.issue([4], group="tp2")
+    job.issue([5], "broadcast", group="tp2")
+    answer = answer_of(job)
+    assert (answer.kind, answer.culprits, answer.confidence) == ("collective_type_mismatch", (5,), "medium")
+    assert "a tie in this group" in answer.findings[0].evidence[-1]
+
+
+def test_who_left_out_one_call_and_waits_further_on_broke_the_order() -> None:
+    """Rank 5 leaves out its tensor parallel call and waits in a barrier for those who wait for it."""
+    job = grid()
+    for _ in range(2):
+        for name, (_desc, ranks) in list(job.groups.items()):
+            if name != "0":
+                job.issue(ranks, group=name, done=True)
+        job.issue(range(8), "barrier", done=True)
+    for pair in (0, 1, 3):
+        job.issue([2 * pair, 2 * pair + 1], group=f"tp{pair}", done=True)
+    job.issue([4], group="tp2")
+    job.issue([1, 3, 5, 7], group="dp1", done=True)
+    job.issue([0, 2, 6], group="dp0")
+    job.issue([1, 3, 5, 7], "barrier")
+    answer = answer_of(job)
+    assert (answer.kind, answer.culprits) == ("cycle", (5,))
+    assert "rank 5 issued 0 in tp where 1 are usual" in answer.findings[0].evidence[1]
+
+
+def test_members_that_gloo_does_not_list_are_inferred_from_groups_of_the_same_kind() -> None:
+    job = Job(4, backend="gloo")
+    job.group("1", [0, 1], "tp")
+    job.group("2", [2, 3], "tp")
+    job.issue(range(4), done=True)
+    job.issue([0, 1], group="1", done=True)
+    job.issue([2], group="2")
+    answer = answer_of(job)
+    assert (answer.kind, answer.culprits) == ("missing_ranks", (3,))
+
+
+def test_who_is_alone_in_a_group_that_gloo_does_not_list_waits_for_nobody_knows_whom() -> None:
+    job = Job(4, backend="gloo")
+    job.group("1", [0, 1], "undefined")
+    job.issue(range(4), done=True)
+    job.issue([0], group="1")
+    answer = answer_of(job)
+    assert (answer.verdict, answer.culprits) == ("cannot_tell", ())
+    assert any("rank 0 alone recorded in it" in line for line in answer.not_observed)
+
+
 def test_two_roots_are_two_findings_and_one_union() -> None:
     job = grid()
     job.issue([4], group="tp2")

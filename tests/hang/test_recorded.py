@@ -19,6 +19,15 @@ RIGHT = {
     "gloo_size_3": ("size_or_syntax_mismatch", 3, "train.py:24 step"),
     "gloo_skip_equal_0": ("size_or_syntax_mismatch", 0, "train.py:29 step"),
 }
+"""name → kind, culprit, place in its code"""
+
+GRID = {
+    "gloo_grid_skip_tp_3": ("cycle", 3, "high"),
+    "gloo_grid_sleepfirst_5": ("missing_ranks", 5, "high"),
+    "gloo_grid_type_6": ("collective_type_mismatch", 6, "medium"),
+}
+"""Eight ranks in tensor, pipeline and data parallel pairs: one left out its tensor parallel all_reduce, one
+slept before the first of all, one broadcast where its data parallel peer reduced."""
 
 
 @pytest.mark.parametrize("name", RIGHT)
@@ -29,6 +38,22 @@ def test_the_culprit_and_its_place_in_the_code_are_named(name: str) -> None:
     assert answer.findings[0].frame == frame
     assert answer.victims_of == {culprit: tuple(rank for rank in range(4) if rank != culprit)}
     assert answer.confidence == "high"
+
+
+@pytest.mark.parametrize("name", GRID)
+def test_the_culprit_in_a_grid_of_pairs_is_named(name: str) -> None:
+    kind, culprit, confidence = GRID[name]
+    answer = analyse([RECORDED / name])
+    assert (answer.kind, answer.culprits, answer.confidence) == (kind, (culprit,), confidence)
+    if name != "gloo_grid_sleepfirst_5":  # there most groups hold too little to tell their members
+        assert answer.victims_of == {culprit: tuple(rank for rank in range(8) if rank != culprit)}
+
+
+def test_how_the_order_departs_stands_in_the_evidence() -> None:
+    lines = analyse([RECORDED / "gloo_grid_skip_tp_3"]).findings[0].evidence
+    assert lines[1] == (
+        "between numbers 3 and 4 of group 0 (default_pg) rank 3 issued 0 in tp where 1 are usual"
+    )
 
 
 def test_members_of_a_gloo_group_are_inferred_and_said_to_be() -> None:

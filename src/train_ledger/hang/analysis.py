@@ -50,6 +50,6 @@ def reason(
     views = build_groups(read.dumps, world)
     pending = [view for view in views if view.waiting]
     ended = not pending and any(it.gone or it.exception or it.signal for it in known.values())
-    found = find_roots(views if ended else pending, fallen=fallen, damaged=read.damaged, ended=ended)
+    found = find_roots(views, fallen=fallen, damaged=read.damaged, ended=ended)
     evidence = Evidence({dump.rank: dump for dump in read.dumps}, stacks, known, fallen)
     return conclude(found, read, pending, evidence, world)

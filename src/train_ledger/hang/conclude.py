@@ -11,6 +11,7 @@ from train_ledger.hang.dump_files import Dumps
 from train_ledger.hang.findings import Evidence, confidence_of, finding_of
 from train_ledger.hang.groups import GroupView
 from train_ledger.hang.knowledge import in_words
+from train_ledger.hang.laggards import Wait
 from train_ledger.hang.next_commands import next_commands
 from train_ledger.hang.roots import Roots
 from train_ledger.hang.stacks import frame_of, ranks_in_words
@@ -141,9 +142,12 @@ def _not_observed(
         yield "older operations: they fell off the ring of the recorder"
     if not evidence.stacks:
         yield "stacks: none were handed in"
-    for wait in found.undecided:
-        yield (
-            f"{wait.op.name}, number {wait.seq} of {wait.view.label}: whether "
-            f"{ranks_in_words(wait.unknown)} joined cannot be seen"
-        )
+    yield from (_undecided(wait) for wait in found.undecided)
     yield "hardware: dumps say nothing of GPUs, links and hosts"
+
+
+def _undecided(wait: Wait) -> str:
+    at = f"{wait.op.name}, number {wait.seq} of {wait.view.label}"
+    if wait.unknown:
+        return f"{at}: whether {ranks_in_words(wait.unknown)} joined cannot be seen"
+    return f"{at}: {ranks_in_words(wait.waiters)} alone recorded in it, its other members are not listed"

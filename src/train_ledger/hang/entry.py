@@ -37,6 +37,7 @@ class Op(msgspec.Struct, frozen=True, array_like=True):
     `seq` counts per process group and is the same on all members. `source` and `target` of a send or receive
     are ranks in the group, -1 for any source; None for a collective. `frames` are "file:line function", the
     newest call first; kept for few entries. `parts` is the number of entries of a coalesced operation.
+    `record` counts all entries of the process in the order of issue; it says nothing across ranks.
     """
 
     seq: int
@@ -54,6 +55,7 @@ class Op(msgspec.Struct, frozen=True, array_like=True):
     sends: bool = False
     frames: tuple[str, ...] = ()
     parts: int = 1
+    record: int = 0
 
 
 _NAMES = {
@@ -139,6 +141,7 @@ def op_of(
         sends=sends,
         frames=_frames(entry.get("frames")) if frames else (),
         parts=parts,
+        record=integer(entry.get("record_id")) or 0,
     )
 
 

@@ -64,6 +64,10 @@ def confidence_of(root: Root, evidence: Evidence) -> Confidence:
         return "low"
     if root.kind == "missing_ranks" and "collective" in stands:
         return "low"
+    if root.kind == "no_mismatch" and root.view.group.inferred:
+        return "low"
+    if (root.mismatch and root.mismatch.why) or (root.kind == "cycle" and not root.why):
+        return "medium"
     is_whole = not root.view.without_dump and not any(it.cut for it in root.view.standings.values())
     most_accused = len(root.culprits) * 2 > len(root.view.group.ranks)
     if root.kind == "missing_ranks" and stands == {"host"} and not most_accused:
@@ -109,6 +113,7 @@ def _lines(root: Root, evidence: Evidence) -> Iterator[str]:
         yield from _sides(root)
     else:
         yield _who_waits(root) + _since(root, evidence)
+    yield from root.why
     for rank in root.culprits[:_SHOWN]:
         yield from _of_culprit(rank, root, evidence)
     if len(root.culprits) > _SHOWN:
@@ -124,7 +129,8 @@ def _who_waits(root: Root) -> str:
     if root.kind == "no_mismatch":
         return f"all of {ranks_in_words(root.view.group.ranks)} issued {where}; none finishes"
     if root.kind == "cycle":
-        return f"{ranks_in_words(root.waiting)} wait for each other; one of the operations is {where}"
+        circle = ranks_in_words((*root.waiting, *root.culprits))
+        return f"{circle} wait for each other; one of the operations is {where}"
     if root.kind == "completion_laggard":
         return (
             f"{ranks_in_words(root.culprits)} issued {where}; it does not finish there, as it has elsewhere"
@@ -160,7 +166,7 @@ def _sides(root: Root) -> Iterator[str]:
     for brought, ranks in sorted(sides.items(), key=lambda side: (-len(side[1]), side[1])):
         yield f"number {root.seq} of {root.view.label}: {ranks_in_words(ranks)} brought {brought}"
     if root.mismatch.why:
-        yield f"nobody is accused: {root.mismatch.why}"
+        yield root.mismatch.why if root.culprits else f"nobody is accused: {root.mismatch.why}"
 
 
 def _brought(op: Op) -> str:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from train_ledger.answer import Group
 from train_ledger.hang.dump import Dump, Held, Op
 
-__all__ = ["GroupView", "Standing", "build_groups", "world_of"]
+__all__ = ["GroupView", "Standing", "build_groups", "is_telling", "siblings_of", "world_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,10 @@ class Standing:
     @property
     def lowest_pending(self) -> int | None:
         return self.held.lowest_pending if self.held else None
+
+    @property
+    def held_ops(self) -> tuple[Op, ...]:
+        return self.held.ops if self.held else ()
 
     @property
     def has_pending(self) -> bool:
@@ -97,10 +101,19 @@ def build_groups(dumps: Sequence[Dump], world: Sequence[int]) -> list[GroupView]
             key = (held.name, held.desc, _listed(dump, held))
             members.setdefault(key, {})[dump.rank] = held
     by_rank = {dump.rank: dump for dump in dumps}
-    views = []
-    for (name, desc, listed), held_by in members.items():
-        group = Group(name, desc, listed or _inferred(name, desc, held_by, world), inferred=listed is None)
-        views.append(_view(group, held_by, by_rank))
+    groups = [
+        (Group(name, desc, listed or _inferred(name, desc, held_by, world), inferred=listed is None), held_by)
+        for (name, desc, listed), held_by in members.items()
+    ]
+    seats = _empty_seats([group for group, _ in groups], world)
+    views = [
+        _view(
+            replace(group, ranks=tuple(sorted({*group.ranks, *seats.get(group.name, ())}))), held_by, by_rank
+        )
+        if group.name in seats
+        else _view(group, held_by, by_rank)
+        for group, held_by in groups
+    ]
     return sorted(views, key=lambda view: (view.group.name, view.group.desc, view.group.ranks))
 
 
@@ -134,6 +147,44 @@ def _inferred(name: str, desc: str, held_by: Mapping[int, Held], world: Sequence
     if desc == "default_pg" or (name == "0" and not desc):
         return tuple(sorted({*world, *held_by}))
     return tuple(sorted(held_by))
+
+
+def _empty_seats(groups: Sequence[Group], world: Sequence[int]) -> dict[str, tuple[int, ...]]:
+    """The ranks that inferred groups lack: members that have recorded nothing there yet.
+
+    Groups of one description are of one size and divide the world. Where just one of them is too small, and
+    as many ranks have no place, these are its members.
+    """
+    by_desc: dict[str, list[Group]] = {}
+    for group in groups:
+        if group.inferred and is_telling(group.desc) and group.desc != "default_pg":
+            by_desc.setdefault(group.desc, []).append(group)
+    seats = {}
+    for alike in by_desc.values():
+        size = max(len(group.ranks) for group in alike)
+        small = [group for group in alike if len(group.ranks) < size]
+        placeless = set(world).difference(*(group.ranks for group in alike))
+        if len(small) == 1 and len(placeless) == size - len(small[0].ranks):
+            seats[small[0].name] = tuple(sorted(placeless))
+    return seats
+
+
+def is_telling(desc: str) -> bool:
+    """Whether groups of this description are of one kind; "undefined" is what torch writes for none."""
+    return desc not in ("", "undefined")
+
+
+def siblings_of(view: GroupView, views: Iterable[GroupView]) -> list[GroupView]:
+    """The other groups of the same kind: the same dimension of the layout over other ranks."""
+    group = view.group
+    return [
+        other
+        for other in views
+        if other is not view
+        and other.group.desc == group.desc
+        and len(other.group.ranks) == len(group.ranks)
+        and is_telling(group.desc)
+    ]
 
 
 def _view(group: Group, held_by: Mapping[int, Held], by_rank: Mapping[int, Dump]) -> GroupView:

@@ -8,7 +8,7 @@ what only a root brings, uneven all_to_all and all_gather – are no mismatch.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -55,10 +55,14 @@ _SIZES_FREE = frozenset(
 )
 
 
-def find_mismatch(view: GroupView, *, ended: bool = False) -> Mismatch | None:
+_Siblings = Callable[[], Sequence[GroupView]]
+
+
+def find_mismatch(view: GroupView, siblings: _Siblings = tuple, *, ended: bool = False) -> Mismatch | None:
     """The first difference at the group's frontier, looked for in operation, size, type.
 
-    In a job that `ended`, operations that failed are no longer pending: there the last number that all
+    A tie is settled by what the `siblings`, the groups of the same kind, brought to the same number. In a job
+    that `ended`, operations that failed are no longer pending: there the last number that all
     members reached is looked at.
     """
     frontier = _frontier(view, ended)
@@ -68,10 +72,10 @@ def find_mismatch(view: GroupView, *, ended: bool = False) -> Mismatch | None:
     if len(ops) < 2:
         return None
     return (
-        _vote("collective_type_mismatch", frontier, ops, lambda op: op.name)
-        or _uneven_gather_or_sizes(view, frontier, ops)
+        _vote("collective_type_mismatch", frontier, ops, lambda op: op.name, siblings)
+        or _uneven_gather_or_sizes(view, frontier, ops, siblings)
         or _totals(view, frontier, ops)
-        or _vote("collective_dtype_mismatch", frontier, ops, _dtypes)
+        or _vote("collective_dtype_mismatch", frontier, ops, _dtypes, siblings)
     )
 
 
@@ -83,28 +87,54 @@ def _frontier(view: GroupView, ended: bool) -> int | None:
     return min(last, default=None)
 
 
+_Signature = Callable[[Op], Hashable | None]
+
+
 def _vote(
-    kind: str, seq: int, ops: Mapping[int, Op], signature: Callable[[Op], Hashable | None]
+    kind: str, seq: int, ops: Mapping[int, Op], signature: _Signature, siblings: _Siblings
 ) -> Mismatch | None:
     """A mismatch where the signatures differ; operations without a signature do not vote."""
     signed = {rank: sign for rank, op in ops.items() if (sign := signature(op)) is not None}
-    counts = Counter(signed.values())
-    if len(counts) < 2:
+    usual, why = _majority(signed.values()), ""
+    if len(set(signed.values())) < 2:
         return None
-    most, votes = counts.most_common(1)[0]
-    if votes * 2 <= len(signed):
+    if usual is None:
+        usual = _majority(_elsewhere(seq, signature, siblings))
+        why = "a tie in this group; the other groups of its kind brought to this number what the rest did"
+    if usual is None or usual not in signed.values():
         first, *others = sorted(signed)
         other = next(rank for rank in others if signed[rank] != signed[first])
         return Mismatch(kind, seq, (), ops, ops[first], ops[other], "no side has the majority")
-    culprits = tuple(sorted(rank for rank, sign in signed.items() if sign != most))
-    usual = next(ops[rank] for rank, sign in signed.items() if sign == most)
-    return Mismatch(kind, seq, culprits, ops, ops[culprits[0]], usual)
+    culprits = tuple(sorted(rank for rank, sign in signed.items() if sign != usual))
+    example = next(ops[rank] for rank, sign in signed.items() if sign == usual)
+    return Mismatch(kind, seq, culprits, ops, ops[culprits[0]], example, why)
 
 
-def _uneven_gather_or_sizes(view: GroupView, seq: int, ops: Mapping[int, Op]) -> Mismatch | None:
+def _majority(signatures: Iterable[Hashable]) -> Hashable | None:
+    """What more than half of them are; None where there is no such."""
+    counts = Counter(signatures)
+    most, votes = counts.most_common(1)[0] if counts else (None, 0)
+    return most if votes * 2 > counts.total() else None
+
+
+def _elsewhere(seq: int, signature: _Signature, siblings: _Siblings) -> list[Hashable]:
+    """What the members of other groups brought to that number; nothing where there are fewer than two."""
+    others = siblings()
+    found = [
+        sign
+        for view in others
+        for standing in view.standings.values()
+        if (op := standing.op(seq)) and (sign := signature(op)) is not None
+    ]
+    return found if len(others) >= 2 else []
+
+
+def _uneven_gather_or_sizes(
+    view: GroupView, seq: int, ops: Mapping[int, Op], siblings: _Siblings
+) -> Mismatch | None:
     if all(op.name == "all_gather" for op in ops.values()) and _is_legal_uneven_gather(view, ops):
         return None
-    return _vote("size_or_syntax_mismatch", seq, ops, _size)
+    return _vote("size_or_syntax_mismatch", seq, ops, _size, siblings)
 
 
 def _is_legal_uneven_gather(view: GroupView, ops: Mapping[int, Op]) -> bool:

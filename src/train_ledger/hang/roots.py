@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from train_ledger.answer import HANG_KINDS
 from train_ledger.hang.dump import Op
-from train_ledger.hang.groups import GroupView
+from train_ledger.hang.groups import GroupView, siblings_of
 from train_ledger.hang.laggards import Wait, collective_waits, p2p_waits
 from train_ledger.hang.mismatch import Mismatch, find_mismatch
+from train_ledger.hang.order import out_of_order
 from train_ledger.hang.wait_graph import WaitGraph
 
 __all__ = ["Root", "Roots", "find_roots"]
@@ -25,7 +27,8 @@ __all__ = ["Root", "Roots", "find_roots"]
 class Root:
     """One cause: its kind, whom it accuses (nobody where `culprits` is empty), and where it shows.
 
-    `seen` is False where the culprits have no dump, so that nothing is known of them but that others wait.
+    `why` are further evidence lines. `seen` is False where the culprits have no dump, so that nothing is
+    known of them but that others wait.
     """
 
     kind: str
@@ -37,6 +40,7 @@ class Root:
     mismatch: Mismatch | None = None
     p2p: bool = False
     seen: bool = True
+    why: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +64,8 @@ def find_roots(
     `fallen` are ranks known to be dead: without a dump they did not come. `damaged` are ranks whose dump is
     there but could not be read: of them nothing is concluded. `ended` says that the job is dying or dead.
     """
-    case = _Case(views, frozenset(fallen), ended)
+    relevant = views if ended else [view for view in views if view.waiting]
+    case = _Case(relevant, views, frozenset(fallen), ended)
     roots = [*case.mismatches(), *case.at_the_bottom()]
     undecided: list[Wait] = []
     unexplained = case.pending - case.explained_by(roots)
@@ -74,9 +79,13 @@ def find_roots(
 class _Case:
     """The waits of one set of dumps, and the graph over them."""
 
-    def __init__(self, views: Sequence[GroupView], fallen: frozenset[int], ended: bool) -> None:
-        self.views = views
-        self.found = [(view, find_mismatch(view, ended=ended)) for view in views]
+    def __init__(
+        self, views: Sequence[GroupView], all_views: Sequence[GroupView], fallen: frozenset[int], ended: bool
+    ) -> None:
+        self.views, self.all_views = views, all_views
+        self.found = [
+            (view, find_mismatch(view, partial(siblings_of, view, all_views), ended=ended)) for view in views
+        ]
         waits = [wait for view, found in self.found for wait in collective_waits(view, found)]
         waits += [wait for view in views for wait in p2p_waits(view)]
         self.waits = [_with_fallen(wait, fallen) for wait in waits]
@@ -134,10 +143,12 @@ class _Case:
         place = {rank: _first(wait for wait in inside if rank in wait.waiters) for rank in ranks}
         votes = Counter(id(wait.view) for wait in place.values())
         most, count = votes.most_common(1)[0]
-        odd = tuple(rank for rank, wait in place.items() if id(wait.view) != most)
-        culprits = odd if odd and count * 2 > len(ranks) else ranks
+        elsewhere = tuple(rank for rank, wait in place.items() if id(wait.view) != most)
+        odd = out_of_order(place, self.all_views)
+        culprits = tuple(odd) or (elsewhere if count * 2 > len(ranks) else ()) or ranks
         wait = place[culprits[0]]
-        return Root("cycle", culprits, wait.view, wait.seq, wait.op, ranks, p2p=wait.p2p)
+        why = tuple(odd.values())
+        return Root("cycle", culprits, wait.view, wait.seq, wait.op, ranks, p2p=wait.p2p, why=why)
 
     def explained_by(self, roots: Iterable[Root]) -> set[int]:
         explained: set[int] = set()
@@ -156,7 +167,7 @@ class _Case:
             absent = tuple(rank for rank in wait.unknown if rank not in damaged and _has_no_dump(wait, rank))
             if absent and len(absent) * 2 <= len(wait.view.group.ranks):
                 roots.append(_root_of("missing_ranks", absent, wait, seen=False))
-            elif wait.unknown:
+            elif wait.unknown or _is_alone(wait):
                 undecided.append(wait)
             elif wait.p2p:
                 roots.append(_root_of("p2p_unpaired", (), wait))
@@ -191,6 +202,11 @@ def _first(waits: Iterable[Wait]) -> Wait:
 
 def _has_no_dump(wait: Wait, rank: int) -> bool:
     return (wait.p2p and rank not in wait.view.standings) or rank in wait.view.without_dump
+
+
+def _is_alone(wait: Wait) -> bool:
+    """The only one that recorded in a group whose members are not listed: whom it waits for does not show."""
+    return wait.view.group.inferred and len(wait.view.group.ranks) == 1
 
 
 def _root_of(kind: str, culprits: tuple[int, ...], wait: Wait, *, seen: bool = True) -> Root:
