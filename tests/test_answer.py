@@ -1,6 +1,7 @@
 import json
 
 import pytest
+
 from train_ledger.answer import (
     CAUSES,
     HANG_KINDS,

@@ -1,4 +1,5 @@
 import pytest
+
 from train_ledger.config import Config, ConfigError, load
 from train_ledger.run_dir import RunDir
 

@@ -3,6 +3,7 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from train_ledger.fields import EVENTS, FIELDS, PHASES, read_number, written_number
 
 

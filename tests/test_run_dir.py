@@ -3,6 +3,7 @@ import os
 from pathlib import Path
 
 import pytest
+
 from train_ledger.run_dir import RunDir, RunDirError, write_atomically
 
 

@@ -2,6 +2,7 @@ import os
 import pickle
 
 import pytest
+
 from train_ledger.chaos import fleet
 from train_ledger.config import Config
 from train_ledger.ops import diagnose

@@ -1,4 +1,5 @@
 import pytest
+
 from train_ledger.answer import Diagnosis, Impact, RuledOut, to_json
 from train_ledger.config import Config
 from train_ledger.ledger import Journal
