@@ -72,7 +72,7 @@ def _mismatched(view: GroupView, mismatch: Mismatch, op: Op) -> Wait:
 def _waiting(view: GroupView, seq: int, op: Op, waiters: tuple[int, ...]) -> Wait:
     late, unknown = _not_there(view, seq)
     exact = any(held.exact for rank in waiters if (held := view.standings[rank].held))
-    stuck = tuple(rank for rank in view.standings if exact and _is_stuck(view, rank, seq))
+    stuck = _stuck_before(view, seq) if exact else ()
     return Wait(view, seq, op, waiters, late, stuck, unknown=unknown)
 
 
@@ -84,15 +84,19 @@ def _not_there(view: GroupView, seq: int) -> tuple[tuple[int, ...], tuple[int, .
     return late, (*view.without_dump, *unseen)
 
 
-def _is_stuck(view: GroupView, rank: int, seq: int) -> bool:
-    """Pending in an operation that the waiters at `seq` have finished, and that every member came to.
+def _stuck_before(view: GroupView, seq: int) -> tuple[int, ...]:
+    """Who is pending in an operation that the waiters at `seq` have finished, and that every member came to.
 
     Where a member is missing, an operation that ends early on some (a reduce, a broadcast) says nothing.
     """
-    own = view.standings[rank].lowest_pending
-    if own is None or own >= seq:
-        return False
-    return all(standing.reached(own) is not False for standing in view.standings.values())
+    own = {rank: standing.lowest_pending for rank, standing in view.standings.items()}
+    earlier = {number for number in own.values() if number is not None and number < seq}
+    all_came = {
+        number
+        for number in earlier
+        if all(standing.reached(number) is not False for standing in view.standings.values())
+    }
+    return tuple(rank for rank, number in own.items() if number in all_came)
 
 
 def p2p_waits(view: GroupView) -> Iterator[Wait]:

@@ -36,8 +36,10 @@ def read_all(jobs: Sequence[Job], sizes: Sequence[int], limits: Limits) -> list[
     for index in sorted(range(len(jobs)), key=lambda index: -sizes[index]):
         waiting.put(index)
 
+    lists: dict[str, str] = {}
+
     def feed() -> None:
-        with _Worker(limits) as worker:
+        with _Worker(limits, lists) as worker:
             while True:
                 try:
                     index = waiting.get_nowait()
@@ -61,8 +63,9 @@ def _workers(jobs: int, total_bytes: int) -> int:
 class _Worker:
     """One reading process, started anew after it died."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, lists: dict[str, str]) -> None:
         self._limits = limits
+        self._lists = lists
         self._process: subprocess.Popen[bytes] | None = None
         self._encoder = msgspec.msgpack.Encoder()
         self._decoder = msgspec.msgpack.Decoder(Reply)
@@ -84,10 +87,18 @@ class _Worker:
         if answer is None:
             return Reply(None, self._end())
         try:
-            return self._decoder.decode(answer)
+            return self._shared(self._decoder.decode(answer))
         except msgspec.DecodeError as error:
             self._end()
             return Reply(None, f"its reader answered nonsense: {error}")
+
+    def _shared(self, reply: Reply) -> Reply:
+        """With the rank lists kept once: those of a large world are long, and the same in every dump."""
+        if reply.dump is None:
+            return reply
+        keep = self._lists.setdefault
+        config = {name: (desc, keep(ranks, ranks)) for name, (desc, ranks) in reply.dump.config.items()}
+        return Reply(msgspec.structs.replace(reply.dump, config=config))
 
     def _start(self) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-P", "-m", "train_ledger.hang.worker"]

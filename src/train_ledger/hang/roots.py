@@ -76,6 +76,9 @@ def find_roots(
     return Roots(tuple(roots), case.victims(roots), tuple(undecided))
 
 
+_LISTED_APART = 64
+
+
 class _Case:
     """The waits of one set of dumps, and the graph over them."""
 
@@ -176,13 +179,19 @@ class _Case:
         return _strongest(roots), undecided
 
     def victims(self, roots: Iterable[Root]) -> dict[int, tuple[int, ...]]:
-        """For each culprit who waits for it; a rank whose group waits for a victim is one too."""
+        """For each culprit who waits for it; a rank whose group waits for a victim is one too.
+
+        Where very many are accused their victims are listed once, under the first.
+        """
         for view in self.views:
             self.graph.add(view.waiting, view.waiting)
         culprits = {rank for root in roots for rank in root.culprits}
+        asked = (
+            [[rank] for rank in sorted(culprits)] if len(culprits) <= _LISTED_APART else [sorted(culprits)]
+        )
         found = {}
-        for rank in sorted(culprits):
-            found[rank] = tuple(it for it in self.graph.victims_of([rank]) if it not in culprits)
+        for ranks in asked:
+            found[ranks[0]] = tuple(it for it in self.graph.victims_of(ranks) if it not in culprits)
         return found
 
 
