@@ -252,6 +252,9 @@ def test_four_small_dumps_are_analysed_within_a_second(tmp_path: Path) -> None:
     for _ in range(150):
         big.issue(range(4), done=True)
     folder = big.write(tmp_path)
-    started = time.monotonic()
-    analyse([folder])
-    assert time.monotonic() - started < 1.0 or os.getloadavg()[0] > 2 * (os.cpu_count() or 1)
+    took_s = []
+    for _ in range(3):
+        started = time.monotonic()
+        analyse([folder])
+        took_s.append(time.monotonic() - started)
+    assert min(took_s) < 1.0
