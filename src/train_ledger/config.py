@@ -87,7 +87,7 @@ class Notify:
 class Respond:
     """What the keeper does on its own when a page goes out: dump, stacks, verdict.
 
-    The page waits for the verdict, so that the one message names the rank, but not longer than `page_waits_s`.
+    The page waits for the verdict, so that the one message names the rank, but no longer than `page_waits_s`.
     """
 
     on_page: tuple[str, ...] = ("dump", "stacks", "diagnose")

@@ -128,9 +128,9 @@ def _impact(state: RunState, config: Config, run: Mapping[str, Any], diagnosis: 
     return impact(state.stalled_for_s, state.world_size or len(state.ranks), price)
 
 
-def _not_observed(run_dir: RunDir, state: RunState, said: Iterable[str]) -> Iterable[str]:
-    yield from (line for line in said if not line.startswith("hardware:"))
-    if not run_dir.hardware.is_dir():
+def _not_observed(run_dir: RunDir, state: RunState, said: tuple[str, ...]) -> Iterable[str]:
+    yield from said
+    if not run_dir.hardware.is_dir() and not any(line.startswith("hardware:") for line in said):
         yield "hardware: no records of GPUs, links or the kernel log in this run directory"
     if state.world_size is not None and len(state.ranks) < state.world_size:
         yield f"signals of {state.world_size - len(state.ranks)} of {state.world_size} ranks"

@@ -59,8 +59,6 @@ def gather(run_dir: RunDir, config: Config, state: RunState, *, until_t: float |
     )
     stands = {rank: stacks.stand_of(stack) for rank, stack in found.items()}
     standing = {rank: stand.where for rank, stand in stands.items()}
-    missing = [] if dumps else ["Flight Recorder: no dump of this attempt"]
-    missing += [] if found else ["stacks: none of this hang"]
     odd = _odd(standing)
     return HangEvidence(
         answer=answer,
@@ -69,7 +67,7 @@ def gather(run_dir: RunDir, config: Config, state: RunState, *, until_t: float |
         odd_ranks=odd,
         lines=tuple(_lines(stands, answer.culprits or odd)),
         tally=tuple(_tally(standing)),
-        not_observed=(*missing, *(f"{it.file}: {it.why}" for it in unread)),
+        not_observed=tuple(f"{it.file}: {it.why}" for it in unread),
     )
 
 

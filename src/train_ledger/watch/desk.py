@@ -25,6 +25,8 @@ from train_ledger.watch.respond import FirstAnswers, respond
 
 __all__ = ["Desk"]
 
+_NOBODY = "nobody is told: [notify] in train-ledger.toml names no urls and no command"
+
 
 class Desk:
     """Answers and messages of one run's incidents, on from where an earlier keeper stood (`before`)."""
@@ -38,7 +40,7 @@ class Desk:
         self._workers = ThreadPoolExecutor(1, thread_name_prefix="first answers")
         self._answering: dict[str, Future[FirstAnswers]] = {}
         self._answered = set(before.answered)
-        self._posted = set(before.intended)
+        self._posted = set(before.intended | before.done)
         self._settled = set(before.done)
         self.diagnosis: Diagnosis | None = None
         self.verdict: Mapping[str, Any] = before.verdict
@@ -65,14 +67,9 @@ class Desk:
         """Journal what became of the messages; start senders again that were killed before they sent."""
         self._outbox.resume()
         for outcome in self._outbox.outcomes():
-            if outcome.id in self._settled:
-                continue
-            self._settled.add(outcome.id)
-            text = outcome.delivery + (f": {outcome.why}" if outcome.why else "")
-            incident = incident_of(outcome.id)
-            self._book.record("notification_done", incident=incident, notification=outcome.id, outcome=text)
-            if incident in self._answered:
-                write_draft(self._run_dir, self._config, incident)  # its timeline ends with what was told
+            if outcome.id not in self._settled:
+                text = outcome.delivery + (f": {outcome.why}" if outcome.why else "")
+                self._settle(incident_of(outcome.id), outcome.id, text)
 
     def is_idle(self, incidents: Iterable[Incident]) -> bool:
         """Whether nothing is being found out or sent, and every one of these incidents has been paged."""
@@ -117,17 +114,19 @@ class Desk:
     def _post(self, incident: str, message: Notification) -> None:
         if message.id in self._posted:
             return
-        if not (message.urls or message.command):
-            self._book.console.remark(
-                "nobody is told: [notify] in train-ledger.toml names no urls and no command"
-            )
-            self._settled.add(message.id)
-        else:
-            try:
-                self._outbox.post(message)
-            except OSError as error:
-                self._book.console.remark(
-                    f"NOT SENT, the outbox cannot be written ({error}): {message.title}"
-                )
         self._posted.add(message.id)
+        if not (message.urls or message.command):
+            self._settle(incident, message.id, _NOBODY)
+            return
+        try:
+            self._outbox.post(message)
+        except OSError as error:
+            self._settle(incident, message.id, f"NOT SENT, the outbox cannot be written ({error})")
+            return
         self._book.record("notification_intended", incident=incident, notification=message.id)
+
+    def _settle(self, incident: str, message: str, outcome: str) -> None:
+        self._settled.add(message)
+        self._book.record("notification_done", incident=incident, notification=message, outcome=outcome)
+        if incident in self._answered:
+            write_draft(self._run_dir, self._config, incident)  # its timeline ends with what was told

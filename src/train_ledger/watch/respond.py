@@ -19,6 +19,7 @@ from train_ledger.config import Config
 from train_ledger.hang import stacks
 from train_ledger.ledger import RankState, RunState
 from train_ledger.ops import diagnose
+from train_ledger.render import ranks_in_words
 from train_ledger.run_dir import RunDir, write_atomically
 from train_ledger.watch.worker_server import WorkerServerError, fetch_dump
 
@@ -31,12 +32,23 @@ _GRACE_S = 3.0
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """What was taken from the ranks: who dumped, whose stacks were read, and why others are missing."""
+    """What was taken from the ranks: who dumped, whose stacks were read, and what is missing why.
+
+    `failed` maps ("dump" or "stacks", rank) to the reason.
+    """
 
     dumped: tuple[int, ...]
     stacked: tuple[int, ...]
-    failed: Mapping[str, str]
+    failed: Mapping[tuple[str, int], str]
     took_s: float
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """What is missing in words, ranks with the same reason together."""
+        ranks: dict[tuple[str, str], list[int]] = {}
+        for (what, rank), why in self.failed.items():
+            ranks.setdefault((what, why), []).append(rank)
+        return tuple(f"no {what} of {ranks_in_words(who)}: {why}" for (what, why), who in ranks.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +63,7 @@ class FirstAnswers:
         """In one sentence: from how many ranks what was taken, and what was not."""
         taken = self.collected
         said = f"{len(taken.dumped)} dumps and {len(taken.stacked)} stacks in {taken.took_s:.1f} s"
-        missing = "; ".join(f"no {what}: {why}" for what, why in list(taken.failed.items())[:_MOST_SAID])
-        return f"{said}; {missing}" if missing else said
+        return "; ".join([said, *taken.missing[:_MOST_SAID]])
 
 
 def respond(run_dir: RunDir, config: Config, state: RunState, incident: str) -> FirstAnswers:
@@ -65,7 +76,7 @@ def collect(run_dir: RunDir, config: Config, state: RunState, incident: str) -> 
     """Dumps and stacks of every rank that still lives, within the configured waits."""
     started = time.monotonic()
     living = [it for it in state.ranks.values() if it.gone_t is None and not it.ended]
-    failed: dict[str, str] = {}
+    failed: dict[tuple[str, int], str] = {}
     wanted = config.respond.on_page
     dump = _ask(run_dir, f"{incident}-dump", "dump", state.t, living) if "dump" in wanted else None
     stacked = _take_stacks(run_dir, config, state.attempt, living, failed) if "stacks" in wanted else ()
@@ -83,7 +94,11 @@ def _ask(run_dir: RunDir, request_id: str, do: str, t: float, ranks: Iterable[Ra
 
 
 def _await(
-    run_dir: RunDir, request_id: str, ranks: Iterable[RankState], wait_s: float, failed: dict[str, str]
+    run_dir: RunDir,
+    request_id: str,
+    ranks: Iterable[RankState],
+    wait_s: float,
+    failed: dict[tuple[str, int], str],
 ) -> tuple[int, ...]:
     """The ranks that answered that they dumped; why not, of the others, goes into `failed`."""
     waiting = {it.rank for it in ranks}
@@ -97,7 +112,7 @@ def _await(
             if reply.get("ok"):
                 answered.append(rank)
             else:
-                failed[f"dump of rank {rank}"] = str(reply.get("error"))
+                failed["dump", rank] = str(reply.get("error"))
         if len(waiting) < most:
             # A rank that can answer does so about as fast as its peers; the others are the ones to look at.
             deadline = min(deadline, time.monotonic() + _GRACE_S)
@@ -106,7 +121,7 @@ def _await(
             time.sleep(_LOOK_EVERY_S)
     waited_s = time.monotonic() - started
     silent = f"no answer in {waited_s:.0f} s: no thread of it runs, or no monitor"
-    failed.update({f"dump of rank {rank}": silent for rank in sorted(waiting)})
+    failed.update({("dump", rank): silent for rank in sorted(waiting)})
     return tuple(sorted(answered))
 
 
@@ -118,7 +133,7 @@ def _replies(
 
 
 def _ask_servers(
-    run_dir: RunDir, ranks: Iterable[RankState], dumped: tuple[int, ...], failed: dict[str, str]
+    run_dir: RunDir, ranks: Iterable[RankState], dumped: tuple[int, ...], failed: dict[tuple[str, int], str]
 ) -> tuple[int, ...]:
     """The ranks that torch's worker server dumped, of those that did not answer themselves."""
     here = socket.gethostname()
@@ -129,9 +144,9 @@ def _ask_servers(
         try:
             fetch_dump(it.worker_server, run_dir.comm_trace_of(it.rank, it.attempt))
         except WorkerServerError as error:
-            failed[f"dump of rank {it.rank}"] += f"; {error}"
+            failed["dump", it.rank] += f"; {error}"
         else:
-            failed.pop(f"dump of rank {it.rank}", None)
+            failed.pop(("dump", it.rank), None)
             found.append(it.rank)
     return tuple(found)
 
@@ -145,10 +160,14 @@ def _reply(path: Path) -> Mapping[str, object] | None:
 
 
 def _take_stacks(
-    run_dir: RunDir, config: Config, attempt: int, ranks: Iterable[RankState], failed: dict[str, str]
+    run_dir: RunDir,
+    config: Config,
+    attempt: int,
+    ranks: Iterable[RankState],
+    failed: dict[tuple[str, int], str],
 ) -> tuple[int, ...]:
     here = socket.gethostname()
     pids = {it.rank: it.pid for it in ranks if it.pid is not None and it.host in (None, here)}
     problems = stacks.take(pids, run_dir.stacks(attempt), timeout_s=config.respond.stacks_wait_s)
-    failed.update({f"stacks of rank {rank}": why for rank, why in problems.items()})
+    failed.update({("stacks", rank): why for rank, why in problems.items()})
     return tuple(sorted(set(pids) - set(problems)))
