@@ -12,8 +12,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from hang.recorder import Job, answer_of
 from train_ledger.hang import stacks
@@ -165,15 +163,6 @@ def test_equal_stacks_are_merged_the_odd_one_first() -> None:
     groups = stacks.merge([*ranks, stack(3, ("/job/train.py", 5, "wait"))])
     assert [group.ranks for group in groups] == [(3,), (0, 1, 2, 4)]
     assert groups[0].frames == ("/job/train.py:5 wait",)
-
-
-@given(st.lists(st.integers(0, 60)))
-def test_rank_ranges_say_each_rank_once(ranks: list[int]) -> None:
-    said: list[int] = []
-    for part in filter(None, stacks.rank_ranges(ranks).split(",")):
-        first, _, last = part.partition("-")
-        said.extend(range(int(first), int(last or first) + 1))
-    assert said == sorted(set(ranks))
 
 
 def test_the_stack_says_where_the_culprit_stands_and_what_is_suspected() -> None:

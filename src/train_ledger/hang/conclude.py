@@ -14,7 +14,8 @@ from train_ledger.hang.knowledge import in_words
 from train_ledger.hang.laggards import Wait
 from train_ledger.hang.next_commands import next_commands
 from train_ledger.hang.roots import Roots
-from train_ledger.hang.stacks import frame_of, ranks_in_words
+from train_ledger.hang.stacks import frame_of
+from train_ledger.render import ranks_in_words
 
 __all__ = ["conclude"]
 

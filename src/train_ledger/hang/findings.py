@@ -12,7 +12,8 @@ from train_ledger.hang.frames import parse_frame, user_frame
 from train_ledger.hang.groups import GroupView
 from train_ledger.hang.knowledge import RankKnowledge, in_words
 from train_ledger.hang.roots import Root
-from train_ledger.hang.stacks import RankStack, frame_of, ranks_in_words, stand_of
+from train_ledger.hang.stacks import RankStack, frame_of, stand_of
+from train_ledger.render import ranks_in_words
 
 __all__ = ["Evidence", "confidence_of", "finding_of"]
 

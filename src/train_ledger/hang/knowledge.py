@@ -11,6 +11,8 @@ import signal as signals
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from train_ledger.render import harmless
+
 __all__ = ["RankKnowledge", "first_fallen", "in_words"]
 
 
@@ -77,7 +79,7 @@ def in_words(rank: RankKnowledge) -> str | None:
     if rank.gone or rank.signal is not None:
         ends.append("its process is gone" + (f" ({_signal(rank.signal)})" if rank.signal is not None else ""))
     if rank.exception:
-        ends.append(f"it raised {rank.exception[:200]}")
+        ends.append(f"it raised {harmless(rank.exception, longest=200)}")
     place = ", ".join(it for it in places if it)
     end = "; ".join(ends)
     return (

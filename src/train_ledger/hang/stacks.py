@@ -25,8 +25,6 @@ __all__ = [
     "frame_of",
     "main_thread",
     "merge",
-    "rank_ranges",
-    "ranks_in_words",
     "read",
     "stand_of",
     "take",
@@ -83,31 +81,6 @@ def merge(stacks: Mapping[int, RankStack] | Iterable[RankStack]) -> list[StackGr
 
 def _full(frame: Frame) -> str:
     return f"{frame.file}:{frame.line} {frame.function}"
-
-
-def rank_ranges(ranks: Iterable[int]) -> str:
-    """Ranks in short.
-
-    >>> rank_ranges([0, 1, 2, 4, 6, 7])
-    '0-2,4,6-7'
-    """
-    parts: list[list[int]] = []
-    for rank in sorted(set(ranks)):
-        if parts and parts[-1][-1] == rank - 1:
-            parts[-1][1:] = [rank]
-        else:
-            parts.append([rank])
-    return ",".join("-".join(map(str, part)) for part in parts)
-
-
-def ranks_in_words(ranks: Iterable[int]) -> str:
-    """Ranks as they stand in a sentence.
-
-    >>> ranks_in_words([5]), ranks_in_words([4, 5, 6]), ranks_in_words([])
-    ('rank 5', 'ranks 4-6', 'nobody')
-    """
-    listed = rank_ranges(ranks)
-    return f"rank {listed}" if listed.isdecimal() else f"ranks {listed}" if listed else "nobody"
 
 
 _SET_UP = (

@@ -13,6 +13,7 @@ from typing import Any
 from train_ledger import answer
 from train_ledger.config import Config
 from train_ledger.ledger import journal
+from train_ledger.render import harmless
 from train_ledger.run_dir import RunDir, RunDirError
 
 __all__ = ["postmortem"]
@@ -163,8 +164,7 @@ def _for_people() -> Iterable[str]:
 
 def _text(value: object) -> str:
     """A value from the journal on one line, with nothing in it that Markdown or a terminal would act on."""
-    shown = "".join(c if c.isprintable() else " " for c in str(value))
-    return shown.replace("<", "&lt;").replace("`", "'").replace("|", "\\|")
+    return harmless(value).replace("<", "&lt;").replace("`", "'").replace("|", "\\|")
 
 
 def _clock(t: object) -> str:
