@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from train_ledger.config import Config
@@ -152,6 +152,7 @@ class TestJumps:
         assert run.ranks[0].phase_since_t == pytest.approx(END, abs=0.1)
 
 
+@settings(deadline=None)
 @given(
     ahead_s=st.floats(-5000, 5000),
     host=st.sampled_from(["b", "c"]),

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from train_ledger.ledger import Journal, JournalError, journal
@@ -124,6 +124,7 @@ _PLAIN = (
 )
 
 
+@settings(deadline=None)
 @given(st.lists(st.dictionaries(st.text(), _PLAIN), max_size=5))
 def test_any_entry_is_one_line(
     tmp_path_factory: pytest.TempPathFactory, contents: list[dict[str, object]]

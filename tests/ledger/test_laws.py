@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from train_ledger.chaos import fleet
@@ -78,6 +78,7 @@ def shape(facts: list[Fact], t: float) -> dict[str, Any]:
     )
 
 
+@settings(deadline=None)
 @given(ranks=_RANKS, data=st.data(), after_s=st.sampled_from([0.0, 50.0, 5000.0]))
 def test_any_interleaving_gives_the_same_state(
     ranks: tuple[list[Fact], ...], data: st.DataObject, after_s: float
@@ -89,6 +90,7 @@ def test_any_interleaving_gives_the_same_state(
     assert shape(dealt(ranks, iter(order)), t) == shape(one_after_the_other, t)
 
 
+@settings(deadline=None)
 @given(ranks=_RANKS, data=st.data())
 def test_looking_changes_nothing(ranks: tuple[list[Fact], ...], data: st.DataObject) -> None:
     facts = [fact for lines in ranks for fact in lines]
@@ -102,6 +104,7 @@ def test_looking_changes_nothing(ranks: tuple[list[Fact], ...], data: st.DataObj
     assert repr(looked.state(3000.0)) == repr(unseen.state(3000.0))
 
 
+@settings(deadline=None)
 @given(ranks=_RANKS, t=st.floats(0, 10_000))
 def test_every_state_is_one_of_those_that_there_are(ranks: tuple[list[Fact], ...], t: float) -> None:
     fold = Fold("r", Config())

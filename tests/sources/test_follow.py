@@ -85,6 +85,16 @@ def test_a_file_written_anew_in_place_and_as_long_as_before_starts_over(log: Pat
     assert read(follower) == new
 
 
+def test_a_change_within_one_tick_of_the_file_systems_clock_is_seen(log: Path) -> None:
+    append(log, b"old\n")
+    follower = Follower(log)
+    read(follower)
+    tick = log.stat().st_mtime_ns
+    log.write_bytes(b"new\n")
+    os.utime(log, ns=(tick, tick))
+    assert read(follower) == [b"new"]
+
+
 def test_the_rest_of_a_renamed_file_comes_before_the_new_one(log: Path) -> None:
     append(log, b"a\n")
     follower = Follower(log)
@@ -273,13 +283,14 @@ class TestFolder:
         (tmp_path / "a.log.2").symlink_to("a.log")
         assert read(FolderFollower(tmp_path, rotated)) == [b"1"]
 
-    def test_a_newer_file_waits_for_the_backlog_of_the_older(self, tmp_path: Path) -> None:
+    @pytest.mark.parametrize("max_bytes", [1, 300_000])
+    def test_a_newer_file_waits_for_the_backlog_of_the_older(self, tmp_path: Path, max_bytes: int) -> None:
         append(tmp_path / "a.log.1", b"".join(b"%099d\n" % number for number in range(2000)))
         append(tmp_path / "a.log", b"".join(b"%099d\n" % number for number in range(2000, 2010)))
         follower = FolderFollower(tmp_path, rotated)
         numbers: list[int] = []
         while len(numbers) < 2010:
-            numbers += [int(line) for line in read(follower, max_bytes=1)]
+            numbers += [int(line) for line in read(follower, max_bytes=max_bytes)]
         assert numbers == list(range(2010))
 
     def test_no_file_runs_ahead_of_the_others(self, tmp_path: Path) -> None:

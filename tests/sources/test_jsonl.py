@@ -6,7 +6,7 @@ import json
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from train_ledger.facts import Event, Step
@@ -125,6 +125,7 @@ def test_a_bad_line_is_counted_by_its_reason(line: bytes, reason: str) -> None:
     assert decoder.last_problem.startswith(f"rank_00000.jsonl:3: {reason}")
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=80))
 def test_any_bytes_are_a_fact_a_blank_or_counted(data: bytes) -> None:
     decoder = SignalDecoder()
@@ -138,6 +139,7 @@ _JSON = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(
     st.dictionaries(st.sampled_from(["t", "step", "rank", "attempt", "event", "loss", "host", "x"]), _JSON)
 )
@@ -152,6 +154,7 @@ def test_any_object_is_a_sound_fact_or_counted(content: dict[str, object]) -> No
         assert fact.attempt >= 0
 
 
+@settings(deadline=None)
 @given(
     t=st.floats(-1e10, 1e10),
     step=st.integers(0, 2**62),

@@ -17,8 +17,8 @@ clock of rank 0's host) and `kind`:
 | verdict                 | incident, diagnosis (`answer.Diagnosis` as JSON)                                |
 | incident_closed         | incident, until_t                                                               |
 
-A reader keeps kinds and keys that it does not know. A line that a crash cut off is closed by a newline when
-the journal is next opened; it is counted when it is read, and no other line suffers from it.
+A reader keeps kinds and keys that it does not know. A line that a crash cut off is closed by a newline before
+the next one; it is counted when it is read, and no other line suffers from it.
 """
 
 from __future__ import annotations
@@ -99,7 +99,6 @@ def _opened(path: Path) -> int:
     path.parent.mkdir(parents=True, exist_ok=True)
     fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
-        _close_torn_line(fd)
         _sync_folder(path.parent)
         _sync_folder(path.parent.parent)
     except OSError:

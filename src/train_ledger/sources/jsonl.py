@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -23,6 +24,9 @@ _LATEST_T = 1e11
 
 _NUMBERS = frozenset({float, int})
 _decode = msgspec.json.Decoder().decode
+
+
+_Taken = TypeVar("_Taken")
 
 
 class _BadLineError(Exception):
@@ -50,10 +54,21 @@ class SignalDecoder:
         >>> SignalDecoder().decode(b'{"t": 2.5, "step": 41, "rank": 5, "loss": "NaN", "host": "n1"}')
         Step(t=2.5, step=41, rank=5, attempt=0, host=None, source='', values={'loss': nan})
         """
+        return self._taken(data, source, lambda line: self._fact(line, source, rank, host))
+
+    def place(self, data: bytes, source: str = "") -> tuple[int, str | None] | None:
+        """(rank, its host) by a line of ranks.jsonl, or None for a blank or a bad one.
+
+        >>> SignalDecoder().place(b'{"t": 2.5, "rank": 5, "host": "n1", "gpu": 5}')
+        (5, 'n1')
+        """
+        return self._taken(data, source, lambda line: (_whole(line, "rank"), _host(line, None)))
+
+    def _taken(self, data: bytes, source: str, take: Callable[[dict[str, Any]], _Taken]) -> _Taken | None:
         if not data or data.isspace():
             return None
         try:
-            return self._fact(_json_object(data), source, rank, host)
+            return take(_json_object(data))
         except _BadLineError as problem:
             self._count(str(problem), source)
             return None
