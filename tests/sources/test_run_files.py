@@ -109,6 +109,14 @@ class TestHosts:
         run.ranks_jsonl.write_text('{"t": 0, "rank": 0, "host": "a"}\n')
         assert steps(RunFiles(run, hosts=["b"])) == []
 
+    def test_a_bad_line_in_ranks_jsonl_is_counted(self, run: RunDir) -> None:
+        run.ranks_jsonl.write_text('\n{}\n{"rank": 0, "host": "a"}\n')
+        files = RunFiles(run)
+        files.poll()
+        assert files.host_of == {0: "a"}
+        assert files.bad_lines == {"missing_field": 1}
+        assert files.last_problem == "ranks.jsonl:2: missing_field rank"
+
     def test_a_rank_that_moves_here_is_read_from_then_on(self, run: RunDir) -> None:
         say(run, 0, start(0, "a"), {"t": 1, "step": 1})
         files = RunFiles(run, hosts=["b"])

@@ -115,11 +115,9 @@ class RunFiles:
         return f"signals/{file.rpartition('/')[2]}"
 
     def _place_rank(self, line: Line) -> None:
-        fact = self._decoder.decode(
-            b'{"event":"rank",' + line.data.lstrip()[1:], f"ranks.jsonl:{line.number}"
-        )
-        if fact is not None and fact.host:
-            self._host_of[fact.rank] = fact.host
+        place = self._decoder.place(line.data, f"ranks.jsonl:{line.number}")
+        if place is not None and place[1] is not None:
+            self._host_of[place[0]] = place[1]
 
     def close(self) -> None:
         self._signals.close()
