@@ -104,6 +104,26 @@ def test_the_clock_goes_on_while_a_look_hangs(run_dir: RunDir) -> None:
     assert second[key] == first[key] + 1
 
 
+@pytest.mark.parametrize("ranks", [(0, 1), (4, 5)])
+@pytest.mark.parametrize("jump_s", [600.0, -600.0])
+def test_a_clock_that_jumps_neither_pages_nor_hides(
+    tmp_path: Path, ranks: tuple[int, ...], jump_s: float
+) -> None:
+    """The age that Prometheus works out is the true one, on the node of rank 0 and on others."""
+    run, began_t = RunDir(tmp_path / "r42"), 1_800_000_000.0
+    for rank in ranks:
+        times = [began_t + n + (jump_s if n > 50 else 0) for n in range(1, 101)]
+        lines = [step(t, rank, n, step_time_s=1.0) for n, t in enumerate(times, start=1)]
+        write(run, rank, start(began_t, rank), *lines)
+    exporter = Exporter(run, Config(), clock=lambda: began_t + jump_s + 102)
+    exporter.poll()
+    found = parsed(exporter.metrics() or "")
+    clock = found["train_exporter_clock_seconds", run_of(run)]
+    for rank in ranks:
+        labels = (("rank", str(rank)), *run_of(run))
+        assert clock - found["train_last_step_completed_timestamp_seconds", labels] == pytest.approx(2.0)
+
+
 def test_only_ranks_of_the_asked_hosts(run_dir: RunDir) -> None:
     write(run_dir, 2, start(time.time(), 2, host="node2"), step(time.time(), 2, 5))
     exporter = Exporter(run_dir, Config(), hosts=["node2"])

@@ -176,3 +176,19 @@ def test_an_answer_that_fails_does_not_hold_up_the_page(tmp_path):
     assert len(watched.entries("response_failed")) == 1
     (page,) = watched.messages()
     assert page["title"] == "r42: TrainingStepStalled"
+
+
+@pytest.mark.parametrize("jump_s", [600.0, -600.0])
+def test_a_clock_that_jumps_on_rank_0_s_host_pages_nobody(tmp_path, jump_s):
+    made = fleet.write(tmp_path / "r42", hosts=1, ranks_per_host=2, steps=100, fault="slow_rank")
+    for _, path in made.run_dir.signal_files():
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        jumped = [{**line, "t": line["t"] + (jump_s if line.get("step", 0) > 40 else 0)} for line in lines]
+        path.write_text("".join(json.dumps(line) + "\n" for line in jumped))
+    watched = Watched(made, tmp_path, made.t + jump_s + 2)
+    for _ in range(3):
+        watched.keeper.turn()
+    watched.keeper.close()
+    assert watched.keeper.state.state == "running"
+    assert "alert_fired" not in watched.kinds()
+    assert watched.keeper.state.stalled_for_s < 10

@@ -70,7 +70,7 @@ class Exporter:
             self._fold.add(fact)
         if not self._files.caught_up:
             return False
-        now = self._clock()
+        now = self._fold.carried(self._clock())
         if dead := self._liveness.poll(self._fold.state(now).ranks.values(), now):
             self._fold.add_all(dead)
         self.state = self._fold.state(now)
@@ -88,8 +88,8 @@ class Exporter:
         clock = family(
             "train_exporter_clock_seconds",
             "gauge",
-            "This node's clock at the scrape.",
-            [(run, self._clock())],
+            "This node's clock at the scrape, carried over its jumps as the times of its ranks are.",
+            [(run, self._fold.carried(self._clock()))],
         )
         age = family(
             "train_exporter_poll_age_seconds",

@@ -91,9 +91,12 @@ class Fold:
     # -- what time it is
 
     def carried(self, t: float) -> float:
-        """What rank 0's clock, which reads `t` now, would read had it not jumped since the run began."""
-        zero = self._ranks.get(0)
-        return t + (zero.clock.shift_s if zero else 0.0)
+        """What rank 0's clock, which reads `t` now, would read had it not jumped since the run began.
+
+        Where rank 0 is not among those that are folded – on another node – the clock of the first that is.
+        """
+        first = self._ranks.get(0) or (self._ranks[min(self._ranks)] if self._ranks else None)
+        return t + (first.clock.shift_s if first else 0.0)
 
     def clock_of(self, rank: int | None) -> tuple[float, float | None]:
         """Seconds by which a rank's clock is carried, and by which it then leads rank 0's (or None)."""

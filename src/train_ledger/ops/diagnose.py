@@ -15,7 +15,7 @@ from typing import Any
 from train_ledger.answer import Diagnosis, Impact
 from train_ledger.config import Config
 from train_ledger.dash import RULES
-from train_ledger.ledger import Fold, RunState, gpu_price_per_hour, impact
+from train_ledger.ledger import Fold, RunState, gpu_price_per_hour, impact, known_at
 from train_ledger.ops.commands import next_commands
 from train_ledger.ops.evidence import gather
 from train_ledger.ops.hang_cause import of_hang
@@ -69,10 +69,9 @@ def diagnose(
 def read_state(run_dir: RunDir, config: Config, at: float | None = None) -> RunState:
     """The state of a run as known at `at`, folded from everything its ranks wrote."""
     fold = Fold(_name(run_dir), config, run_dir.read_run())
-    for fact in read_all(run_dir):
-        if at is None or fact.t is None or fact.t <= at:
-            fold.add(fact)
-    return fold.state(time.time() if at is None else at)
+    facts = read_all(run_dir)
+    fold.add_all(facts if at is None else known_at(facts, at))
+    return fold.state(fold.carried(time.time()) if at is None else at)
 
 
 def _name(run_dir: RunDir) -> str:

@@ -44,19 +44,20 @@ class Keeper:
         run = run_dir.read_run()
         self.run_name = str(run.get("run") or run_dir.path.resolve().name)
         self._clock = clock or RunClock()
-        self._book = Book(run_dir, console, self._clock.now)
+        self._fold = Fold(self.run_name, config, run)
+        self._book = Book(run_dir, console, self._now)
         before = recall(self._book.before, config.alerts)
         self._files = RunFiles(run_dir)
         self._caught_up = False
+        self._heard_t: float | None = None
         self._liveness = Liveness()
         self._roster = Roster(run_dir)
-        self._fold = Fold(self.run_name, config, run)
         self._judge = Judge(RULES, config)
         self._judge.restore(before.open_alerts)
         self._incidents = before.incidents
         self._desk = Desk(run_dir, config, self.run_name, self._book, before)
         self._state_name = before.state
-        self.state: RunState = self._fold.state(self._clock.now())
+        self.state: RunState = self._fold.state(self._now())
         self._book.record(
             "keeper_started",
             run=self.run_name,
@@ -70,7 +71,7 @@ class Keeper:
         self._read()
         if not self._caught_up:
             return  # half a history has no step clock to judge by
-        self.state = self._fold.state(self._clock.now())
+        self.state = self._fold.state(self._now())
         self._note_state()
         transitions = self._judge.evaluate(self.state)
         actions = self._incidents.apply(transitions, self.state.t)
@@ -126,17 +127,19 @@ class Keeper:
 
     def _read(self) -> None:
         facts = self._files.poll()
-        if facts and self._caught_up:  # what lay there before is as old as it is
-            reference = self._files.host_of.get(0)
-            self._clock.heard(fact.t for fact in facts if fact.t is not None and fact.host == reference)
-        for fact in facts:
-            self._fold.add(fact)
+        self._fold.add_all(facts)
         self._roster.take(facts)
+        heard_t = self._fold.heard_t
+        if self._caught_up and heard_t is not None and heard_t != self._heard_t:
+            self._clock.heard(heard_t)  # what lay there before the first look is as old as it is
+        self._heard_t = heard_t
         self._caught_up = self._files.caught_up
         if self._caught_up:
             self._write_roster()
-        for event in self._liveness.poll(self.state.ranks.values(), self._clock.now()):
-            self._fold.add(event)
+        self._fold.add_all(self._liveness.poll(self.state.ranks.values(), self._now()))
+
+    def _now(self) -> float:
+        return self._clock.now(self._fold.carried(0.0))
 
     def _write_roster(self) -> None:
         try:
