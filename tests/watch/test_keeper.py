@@ -88,6 +88,12 @@ def test_what_is_decided_is_journalled_in_order(hung):
     assert [kind for kind in hung.kinds() if kind in order] == order
 
 
+def test_every_entry_has_the_keys_that_the_journal_s_table_says(hung):
+    hung.turn_until(lambda: "notification_done" in hung.kinds())
+    for entry in journal.read(hung.made.run_dir.journal).entries:
+        assert tuple(entry) == ("t", "kind", *journal.KINDS[entry["kind"]]), entry
+
+
 def test_the_incident_is_in_the_journal_with_wall_time_gpu_hours_and_cost(hung):
     hung.turn_until(lambda: "verdict" in hung.kinds())
     impact = hung.entries("verdict")[0]["diagnosis"]["impact"]

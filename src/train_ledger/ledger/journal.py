@@ -1,24 +1,9 @@
 """What has the keeper done, so that after a kill -9 nothing is done twice and nothing is forgotten?
 
 One JSON object a line, forced to the disk before `append` returns. Every entry has `t` (unix seconds on the
-clock of rank 0's host) and `kind`:
-
-| kind                    | other keys                                                                      |
-|-------------------------|---------------------------------------------------------------------------------|
-| keeper_started          | host, pid, version                                                              |
-| state_changed           | from, to, step, attempt                                                         |
-| alert_fired             | name, level, labels, summary, incident                                          |
-| alert_resolved          | name, labels, incident                                                          |
-| incident_opened         | incident, alerts, since_t                                                       |
-| incident_updated        | incident, alerts                                                                |
-| notification_intended   | incident, id, text – written before anything is sent                            |
-| notification_done       | incident, id, ok, error – an intent without it may or may not have gone out     |
-| response_started        | incident, do                                                                    |
-| verdict                 | incident, diagnosis (`answer.Diagnosis` as JSON)                                |
-| incident_closed         | incident, until_t                                                               |
-
-A reader keeps kinds and keys that it does not know. A line that a crash cut off is closed by a newline before
-the next one; it is counted when it is read, and no other line suffers from it.
+run's clock) and `kind`, one of `KINDS`, which lists the other keys; a reader keeps kinds and keys that it does
+not know. A line that a crash cut off is closed by a newline before the next one; it is counted when it is
+read, and no other line suffers from it.
 """
 
 from __future__ import annotations
@@ -31,19 +16,27 @@ from typing import Any, NamedTuple
 
 __all__ = ["KINDS", "Entries", "Journal", "JournalError", "UnreadableLine", "read"]
 
-KINDS = (
-    "keeper_started",
-    "state_changed",
-    "alert_fired",
-    "alert_resolved",
-    "incident_opened",
-    "incident_updated",
-    "notification_intended",
-    "notification_done",
-    "response_started",
-    "verdict",
-    "incident_closed",
-)
+KINDS: Mapping[str, tuple[str, ...]] = {
+    "keeper_started": ("run", "pid", "host", "version"),
+    "state_changed": ("state", "before", "step", "attempt"),
+    "alert_fired": ("incident", "alert", "level", "summary", "inhibited", "transition"),
+    "alert_resolved": ("incident", "alert", "level", "summary", "inhibited", "transition"),
+    "incident_opened": ("incident", "alert", "record"),
+    "incident_updated": ("incident", "alert", "record"),
+    "incident_closed": ("incident", "alert", "record"),
+    "response_started": ("incident",),
+    "response_done": ("incident", "summary"),
+    "response_failed": ("incident", "error"),
+    "verdict": ("incident", "diagnosis"),
+    "notification_intended": ("incident", "notification"),
+    "notification_done": ("incident", "notification", "outcome"),
+}
+"""What the keeper writes down, and with which keys.
+
+`incident` is an incident's id (None for an alert that belongs to none) and `alert` an alert's name; `transition`
+and `record` are what the judge and the incidents need to go on from; `diagnosis` is an `answer.Diagnosis` as
+JSON. A `notification_intended` stands in the outbox by then; what became of it is its `notification_done`.
+"""
 
 
 class JournalError(Exception):
