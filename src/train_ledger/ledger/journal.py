@@ -1,9 +1,9 @@
 """What has the keeper done, so that after a kill -9 nothing is done twice and nothing is forgotten?
 
 One JSON object a line, forced to the disk before `append` returns. Every entry has `t` (unix seconds on the
-run's clock) and `kind`, one of `KINDS`, which lists the other keys; a reader keeps kinds and keys that it does
-not know. A line that a crash cut off is closed by a newline before the next one; it is counted when it is
-read, and no other line suffers from it.
+run's clock) and `kind`, one of `KINDS`, which lists the other keys; a reader keeps what it does not know. A
+line that a crash cut off is closed by a newline before the next one; it is counted when it is read, and no
+other line suffers from it.
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ KINDS: Mapping[str, tuple[str, ...]] = {
 }
 """What the keeper writes down, and with which keys.
 
-`incident` is an incident's id (None for an alert that belongs to none) and `alert` an alert's name; `transition`
-and `record` are what the judge and the incidents need to go on from; `diagnosis` is an `answer.Diagnosis` as
-JSON. A `notification_intended` stands in the outbox by then; what became of it is its `notification_done`.
+`incident` is an incident's id (None for an alert that belongs to none) and `alert` an alert's name;
+`transition` and `record` are what the judge and the incidents need to go on from; `diagnosis` is an
+`answer.Diagnosis` as JSON. A `notification_intended` stands in the outbox by then; what became of it is its
+`notification_done`.
 """
 
 
