@@ -1,0 +1,47 @@
+import pytest
+
+from train_ledger.config import Config
+from train_ledger.dash import Action, Alert, Incident, Member
+from train_ledger.watch.messages import incident_of, page_id, page_message, resolved_message, update_message
+
+STALLED = Alert("TrainingStepStalled", "page", {"run": "r42"}, 100.0, "r42: no step for 95 s", 95.0)
+INCIDENT = Incident("20270115T080000Z-TrainingStepStalled", "r42", 100.0, (Member(STALLED),))
+
+
+def test_a_page_names_run_alert_and_culprit_in_its_title():
+    verdict = {"cause": "hang.host", "ranks": [3, 4, 5], "confidence": "high", "evidence": ["asleep"]}
+    page = page_message(Config(), "r42", INCIDENT, verdict)
+    assert page.title == "r42: TrainingStepStalled – culprit: ranks 3-5 (hang.host)"
+    assert "- asleep" in page.body
+    assert page.id == page_id(INCIDENT.id)
+
+
+def test_nobody_accused_is_said_as_such():
+    page = page_message(Config(), "r42", INCIDENT, {"cause": "hang.fabric", "ranks": []})
+    assert page.title.endswith("hang.fabric, nobody accused")
+
+
+def test_without_a_verdict_the_page_says_that_answers_are_still_being_taken():
+    page = page_message(Config(), "r42", INCIDENT, None)
+    assert page.title == "r42: TrainingStepStalled"
+    assert "still being taken" in page.body
+
+
+def test_what_came_from_a_log_cannot_add_lines_or_move_a_cursor():
+    verdict = {"cause": "hang.host", "ranks": [3], "evidence": ["a\nb\x1b[2J<b>"]}
+    body = page_message(Config(), "r42", INCIDENT, verdict).body
+    assert "a b<b>" in body
+    assert "\x1b" not in body
+
+
+@pytest.mark.parametrize("kind", ["open", "update", "close"])
+def test_every_message_tells_which_incident_it_belongs_to(kind):
+    action = Action(kind, INCIDENT, 160.0, (STALLED,))
+    assert incident_of(action.notification_id) == INCIDENT.id
+
+
+def test_an_update_is_no_page_and_an_end_says_how_long_it_lasted():
+    assert update_message(Config(), "r42", Action("update", INCIDENT, 160.0, (STALLED,))).level == "record"
+    ended = resolved_message(Config(), "r42", Action("close", INCIDENT, 160.0))
+    assert ended.level == "resolved"
+    assert "over after 60 s" in ended.body

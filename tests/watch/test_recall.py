@@ -1,0 +1,48 @@
+from train_ledger.config import Alerts
+from train_ledger.dash import Alert, Transition
+from train_ledger.watch.recall import recall
+
+ALERT = Alert("TrainingStepStalled", "page", {"run": "r42"}, 100.0, "no step", 95.0)
+
+
+def entry(kind, **details):
+    return {"t": 100.0, "kind": kind, **details}
+
+
+def fired(kind="fired"):
+    return entry(f"alert_{kind}", transition=Transition(kind, ALERT, 100.0).to_json())
+
+
+def test_an_empty_journal_recalls_nothing():
+    before = recall([], Alerts())
+    assert (before.open_alerts, before.answered, before.intended, before.state) == ((), set(), set(), None)
+
+
+def test_an_alert_that_fired_is_open_until_it_is_resolved():
+    assert recall([fired()], Alerts()).open_alerts == (ALERT,)
+    assert recall([fired(), fired("resolved")], Alerts()).open_alerts == ()
+
+
+def test_an_alert_without_its_incident_s_entry_still_opens_one():
+    before = recall([fired()], Alerts())
+    (action,) = before.incidents.apply([], 101.0)
+    assert action.kind == "open"
+
+
+def test_what_was_sent_and_found_is_not_done_again():
+    entries = [
+        entry("verdict", incident="i1", diagnosis={"cause": "hang.host"}),
+        entry("notification_intended", incident="i1", notification="i1-open"),
+        entry("notification_done", incident="i1", notification="i1-open", outcome="delivered"),
+        entry("state_changed", state="stalled"),
+    ]
+    before = recall(entries, Alerts())
+    assert (before.answered, before.intended, before.done) == ({"i1"}, {"i1-open"}, {"i1-open"})
+    assert before.state == "stalled"
+    assert before.verdict["incident"] == "i1"
+
+
+def test_an_entry_that_cannot_be_understood_is_counted_and_the_others_hold():
+    before = recall([entry("alert_fired", transition={"kind": "fired"}), fired()], Alerts())
+    assert before.unknown == 1
+    assert before.open_alerts == (ALERT,)

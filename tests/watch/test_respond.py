@@ -1,0 +1,88 @@
+"""First answers from ranks that answer, ranks that refuse and ranks that are silent."""
+
+import json
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from train_ledger.config import Config, Respond
+from train_ledger.hang import stacks
+from train_ledger.ledger import RankState, RunState
+from train_ledger.run_dir import RunDir, write_atomically
+from train_ledger.watch.respond import Collected, collect
+
+
+@pytest.fixture
+def run(tmp_path):
+    return RunDir(tmp_path / "r42")
+
+
+def a_state(*ranks):
+    return RunState("r42", 1000.0, world_size=len(ranks), ranks={it.rank: it for it in ranks})
+
+
+class Ranks(threading.Thread):
+    """Answers dump requests as the ranks' monitors do."""
+
+    def __init__(self, run, replies):
+        super().__init__(daemon=True)
+        self.run_dir, self.replies, self.asked = run, replies, None
+        self.start()
+
+    def run(self):
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline:
+            for path in self.run_dir.requests.glob("*-dump.json"):
+                self.asked = json.loads(path.read_bytes())
+                for rank, reply in self.replies.items():
+                    write_atomically(self.run_dir.reply(self.asked["id"], rank), json.dumps(reply).encode())
+                return
+            time.sleep(0.01)
+
+
+def test_every_living_rank_is_asked_and_answers_are_told_apart(run):
+    config = Config(respond=Respond(on_page=("dump",), dump_wait_s=0.5))
+    ranks = Ranks(run, {0: {"ok": True, "path": "x"}, 1: {"ok": False, "error": "torch is not there"}})
+    taken = collect(
+        run, config, a_state(RankState(0), RankState(1), RankState(2), RankState(3, gone_t=9.0)), "i"
+    )
+    assert ranks.asked == {"id": "i-dump", "t": 1000.0, "do": "dump", "ranks": [0, 1, 2]}
+    assert taken.dumped == (0,)
+    assert taken.failed["dump", 1] == "torch is not there"
+    assert taken.failed["dump", 2].startswith("no answer in")
+    assert ("dump", 3) not in taken.failed
+
+
+def test_a_rank_that_cannot_answer_is_not_waited_for_to_the_last(run):
+    config = Config(respond=Respond(on_page=("dump",), dump_wait_s=60))
+    Ranks(run, {rank: {"ok": True} for rank in range(3)})
+    taken = collect(run, config, a_state(*map(RankState, range(4))), "i")
+    assert taken.dumped == (0, 1, 2)
+    assert taken.took_s < 10
+
+
+def test_stacks_are_taken_of_the_ranks_of_this_host(run):
+    program = "import time\ndef where_it_stands(): time.sleep(60)\nwhere_it_stands()"
+    process = subprocess.Popen([sys.executable, "-c", program])
+    try:
+        time.sleep(0.5)
+        config = Config(respond=Respond(on_page=("stacks",)))
+        state = a_state(RankState(0, pid=process.pid), RankState(1, pid=1, host="elsewhere"))
+        taken = collect(run, config, state, "i")
+    finally:
+        process.kill()
+        process.wait()
+    assert taken.stacked == (0,), taken.failed
+    found, _ = stacks.read([run.stacks()])
+    assert stacks.stand_of(found[0]).frame.function == "where_it_stands"
+
+
+def test_ranks_with_the_same_reason_are_told_together():
+    failed = {("dump", 0): "silent", ("dump", 1): "silent", ("stacks", 1): "gone"}
+    assert Collected((), (), failed, 1.0).missing == (
+        "no dump of ranks 0-1: silent",
+        "no stacks of rank 1: gone",
+    )

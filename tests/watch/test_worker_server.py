@@ -1,0 +1,73 @@
+import contextlib
+import http.server
+import socketserver
+import threading
+
+import pytest
+
+from train_ledger.watch.worker_server import WorkerServerError, fetch_dump
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    answer = (200, b'{"version":"2.10"}')
+
+    def do_POST(self):
+        status, body = self.answer if self.path == "/handler/fr_trace_json" else (404, b"")
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def address_string(self):
+        return "a rank"
+
+    def log_message(self, *_):
+        pass
+
+
+class UnixServer(socketserver.UnixStreamServer):
+    pass
+
+
+@contextlib.contextmanager
+def serving(server):
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def test_a_dump_is_fetched_through_a_socket_file(tmp_path):
+    path = str(tmp_path / "rank_3.sock")
+    with serving(UnixServer(path, Handler)):
+        fetch_dump(f"unix:{path}", tmp_path / "comm_traces" / "rank_3")
+    assert (tmp_path / "comm_traces" / "rank_3").read_bytes() == b'{"version":"2.10"}'
+
+
+def test_a_dump_is_fetched_through_a_port_of_loopback(tmp_path):
+    server = socketserver.TCPServer(("127.0.0.1", 0), Handler)
+    with serving(server):
+        fetch_dump(f"tcp:127.0.0.1:{server.server_address[1]}", tmp_path / "rank_3")
+    assert (tmp_path / "rank_3").stat().st_size > 0
+
+
+@pytest.mark.parametrize(
+    "address", ["tcp:10.0.0.1:80", "tcp:example.org:80", "http://127.0.0.1/", "tcp:127.0.0.1:x", ""]
+)
+def test_no_other_host_is_ever_asked(tmp_path, address):
+    with pytest.raises(WorkerServerError, match="no address of this host"):
+        fetch_dump(address, tmp_path / "rank_3")
+
+
+def test_a_server_that_is_gone_or_refuses_is_told_in_words(tmp_path, monkeypatch):
+    with pytest.raises(WorkerServerError, match="rank_3.sock"):
+        fetch_dump(f"unix:{tmp_path}/rank_3.sock", tmp_path / "rank_3")
+    monkeypatch.setattr(Handler, "answer", (500, b""))
+    path = str(tmp_path / "s")
+    with serving(UnixServer(path, Handler)), pytest.raises(WorkerServerError, match="answered 500"):
+        fetch_dump(f"unix:{path}", tmp_path / "rank_3")
+    assert not (tmp_path / "rank_3").exists()
