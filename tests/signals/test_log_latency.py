@@ -49,8 +49,10 @@ def time_slice_us() -> float:
 
 
 def test_a_healthy_file(bench: ModuleType) -> None:
+    p99_us = 150 if time_slice_us() else 50  # a cache shared with more work than cores is cold at every call
+
     def held(result: Any) -> bool:
-        return bool(result.p50 <= 10 and result.p99 <= 50 and result.p999 <= max(1000, time_slice_us()))
+        return bool(result.p50 <= 10 and result.p99 <= p99_us and result.p999 <= max(1000, time_slice_us()))
 
     result = best(bench.healthy, held)
     assert held(result), result
@@ -62,7 +64,13 @@ def test_a_file_that_takes_nothing_is_no_slower(bench: ModuleType, sink: str) ->
     healthy, without = bench.healthy(_CALLS), bench.without(_CALLS)
     # Never below a few times what the clock itself and a cold cache do to a call.
     slice_us = time_slice_us()
-    twice = dict(zip(_FIGURES, (10.0, 60.0, 1000.0 + slice_us, 5000.0 + 2 * slice_us), strict=True))
+    twice = dict(
+        zip(
+            _FIGURES,
+            (10.0, 150.0 if slice_us else 60.0, 1000.0 + slice_us, 5000.0 + 2 * slice_us),
+            strict=True,
+        )
+    )
     for name in ("p50", "p99", "p999"):
         twice[name] = max(twice[name], 2 * getattr(healthy, name))
     twice["longest"] = max(twice["longest"], without.longest)
