@@ -57,6 +57,7 @@ class Keeper:
         self._incidents = before.incidents
         self._desk = Desk(run_dir, config, self.run_name, self._book, before)
         self._state_name = before.state
+        self._not_understood = before.unknown
         self.state: RunState = self._fold.state(self._now())
         self._book.record(
             "keeper_started",
@@ -113,6 +114,10 @@ class Keeper:
         said = [f"signal lines or files not read: {', '.join(counts)}"] if counts else []
         if self._book.unread:
             said.append(f"{len(self._book.unread)} lines of the journal")
+        if self._not_understood:
+            said.append(
+                f"{self._not_understood} entries of the journal that another version may have written"
+            )
         return tuple(said)
 
     @property
