@@ -78,6 +78,6 @@ def _sums(pairs: list[tuple[str, Any, Any]]) -> dict[str, float]:
 def _initialised_cuda() -> Any:
     """torch.cuda where it is initialised and this is the thread whose current stream is meant."""
     cuda = getattr(sys.modules.get("torch"), "cuda", None)
-    if cuda is None or threading.current_thread() is not threading.main_thread() or not cuda.is_initialized():
+    if cuda is None or not cuda.is_initialized():
         return None
-    return cuda
+    return cuda if threading.current_thread() is threading.main_thread() else None

@@ -29,7 +29,7 @@ from train_ledger.signals.sink import Sink
 __all__ = ["SignalLogger"]
 
 QUEUE_LINES = 20_000
-_POLL_S = 0.2
+_POLL_S = 0.4
 _SLICE_LINES = 32
 _BREATH_S = 0.0005
 _BATCH_BYTES = 1 << 16

@@ -102,7 +102,6 @@ class OpenPhase:
     def __init__(self, phases: Phases, name: str) -> None:
         self._phases = phases
         self.name = name
-        self._reset()
 
     def _reset(self) -> None:
         self.begun, self.begun_t = time.monotonic(), time.time()

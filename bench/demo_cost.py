@@ -1,0 +1,97 @@
+"""What do our calls and our threads cost the demo's training?
+
+    torchrun --standalone --nproc-per-node 4 bench/demo_cost.py
+
+Trains the demo's model without a fault for 200 steps. The processor time of every call into the monitor, on
+the training thread, and of our threads, as the kernel counts it, stands beside the time of the steps, for
+each rank.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import train_ledger
+from train_ledger.chaos import hang_drill
+
+STEPS = 200
+
+
+class Timed:
+    """A monitor whose calls from the training thread are added up."""
+
+    def __init__(self, monitor: Any) -> None:
+        self._monitor = monitor
+        self.calls_s = 0.0
+
+    def step(self, n: int, **fields: float) -> None:
+        started = time.thread_time()
+        self._monitor.step(n, **fields)
+        self.calls_s += time.thread_time() - started
+
+    def phase(self, name: str) -> TimedPhase:
+        return TimedPhase(self, self._monitor.phase(name))
+
+    def close(self) -> None:
+        self.threads_s = _our_threads_s()
+        self._monitor.close()
+
+
+class TimedPhase:
+    def __init__(self, owner: Timed, phase: Any) -> None:
+        self._owner, self._phase = owner, phase
+
+    def __enter__(self) -> None:
+        started = time.thread_time()
+        self._phase.__enter__()
+        self._owner.calls_s += time.thread_time() - started
+
+    def __exit__(self, *error: Any) -> None:
+        started = time.thread_time()
+        self._phase.__exit__(*error)
+        self._owner.calls_s += time.thread_time() - started
+
+
+def _our_threads_s() -> float:
+    """Processor seconds of our threads so far, by the kernel's scheduler (nanoseconds)."""
+    ours = [it.native_id for it in threading.enumerate() if it.name.startswith("train-ledger")]
+    return (
+        sum(int(Path(f"/proc/self/task/{thread}/schedstat").read_text().split()[0]) for thread in ours) / 1e9
+    )
+
+
+def main() -> None:
+    rank = int(os.environ["RANK"])
+    start = train_ledger.start
+    timed: list[Timed] = []
+
+    def timed_start(*arguments: Any, **options: Any) -> Timed:
+        timed.append(Timed(start(*arguments, **options)))
+        return timed[0]
+
+    train_ledger.start = timed_start  # type: ignore[assignment]
+    run = Path(tempfile.gettempdir()) / f"demo_cost_{os.environ['TORCHELASTIC_RUN_ID']}"
+    options = argparse.Namespace(
+        run_dir=run, mode="skip", culprit=-1, hang_at=0, steps=STEPS, worker_server=False
+    )
+    hang_drill.train(options)
+    lines = [
+        json.loads(line) for line in (run / "signals" / f"rank_{rank:05d}.jsonl").read_text().splitlines()
+    ]
+    steps_s = sum(line.get("step_time_s", 0.0) for line in lines)
+    calls_s, threads_s = timed[0].calls_s, timed[0].threads_s
+    share = 100 * (calls_s + threads_s) / steps_s
+    calls_us, threads_us = 1e6 * calls_s / STEPS, 1e6 * threads_s / STEPS
+    said = f"calls {calls_us:.0f} µs and threads {threads_us:.0f} µs a step: {share:.2f} %"
+    print(f"rank {rank}: {STEPS} steps of {1000 * steps_s / STEPS:.1f} ms; {said}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
