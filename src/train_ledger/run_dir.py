@@ -24,17 +24,21 @@ class RunDirError(Exception):
     """A run directory or a file in it cannot be used; the text says which file and what to do."""
 
 
-def write_atomically(path: Path, data: bytes) -> None:
+def write_atomically(path: Path, data: bytes, *, mode: int = 0o644, to_disk: bool = False) -> None:
     """Replace `path` as a whole: a reader sees the old content or the new, never a part.
 
-    Raises OSError where the folder cannot be written.
+    `mode` is who may read it; with `to_disk` the content is on the disk when this returns. Raises OSError
+    where the folder cannot be written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
-        os.chmod(temporary, 0o644)
+            if to_disk:
+                file.flush()
+                os.fsync(file.fileno())
+        os.chmod(temporary, mode)
         os.replace(temporary, path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)

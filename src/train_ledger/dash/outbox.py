@@ -15,17 +15,16 @@ incident teaches people to ignore pages.
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
-import tempfile
 import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from train_ledger.dash.claim import is_over
 from train_ledger.dash.message import Notification, Outcome
+from train_ledger.run_dir import write_atomically
 
 __all__ = ["Outbox", "write_private"]
 
@@ -52,7 +51,7 @@ class Outbox:
         if path.exists():
             return False
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        write_private(path, json.dumps(asdict(notification), indent=1).encode())
+        write_private(path, notification)
         self._spawn(notification.id)
         return True
 
@@ -115,24 +114,15 @@ class Outbox:
         self._settle(Outcome(id, "failed", time.time(), why=why + by_hand))
 
     def _settle(self, outcome: Outcome) -> None:
-        write_private(self._outcome(outcome.id), json.dumps(asdict(outcome), indent=1).encode())
+        write_private(self._outcome(outcome.id), outcome)
 
 
-def write_private(path: Path, data: bytes) -> None:
-    """Replace `path` as a whole, on the disk when this returns, readable by its owner only.
+def write_private(path: Path, record: Notification | Outcome) -> None:
+    """A record as JSON, on the disk when this returns, readable by its owner only: addresses hold secrets.
 
     Raises OSError where the folder cannot be written.
     """
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    write_atomically(path, json.dumps(asdict(record), indent=1).encode(), mode=0o600, to_disk=True)
 
 
 def _read_outcome(path: Path) -> Outcome | None:

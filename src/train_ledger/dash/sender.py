@@ -19,7 +19,6 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
 from pathlib import Path
 
 from train_ledger.dash.claim import claimant
@@ -44,7 +43,7 @@ def main(arguments: list[str] | None = None) -> int:
         if not _claim(path.with_name(f"{stem}.claim")):
             return 0
         outcome = _outcome_of(path, stem)
-        write_private(path.with_name(f"{stem}.outcome.json"), json.dumps(asdict(outcome), indent=1).encode())
+        write_private(path.with_name(f"{stem}.outcome.json"), outcome)
     except OSError as error:
         print(f"{path}: {error}", file=sys.stderr)
         return 2
