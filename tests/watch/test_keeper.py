@@ -198,3 +198,37 @@ def test_a_clock_that_jumps_on_rank_0_s_host_pages_nobody(tmp_path, jump_s):
     assert watched.keeper.state.state == "running"
     assert "alert_fired" not in watched.kinds()
     assert watched.keeper.state.stalled_for_s < 10
+
+
+def go_on(made, t, *, attempt, steps, then_silent):
+    """The ranks are started again, go on for some steps and stand still once more."""
+    for rank in range(made.world_size):
+        lines = [
+            {"t": t, "rank": rank, "attempt": attempt, "event": "run_start", "world_size": 8, "host": "h"}
+        ]
+        lines += [
+            {"t": t + n, "step": n, "rank": rank, "attempt": attempt, "step_time_s": 1.0} for n in steps
+        ]
+        with made.run_dir.signals_of(rank).open("a") as file:
+            file.write("".join(json.dumps(line) + "\n" for line in lines))
+    return t + max(steps) + then_silent
+
+
+def test_a_restarted_run_that_stands_still_again_is_looked_at_and_paged_again(hung):
+    """Within the alert's keep_firing_for, so that the incident is still open."""
+    hung.turn_until(lambda: "notification_done" in hung.kinds())
+    hung.clock.t += 20
+    hung.keeper.turn()
+    hung.clock.t = go_on(hung.made, hung.clock.t, attempt=1, steps=range(40, 90), then_silent=200)
+    hung.turn_until(lambda: len(hung.entries("notification_done")) == 2)
+    first, again = hung.messages()
+    assert (first["level"], again["level"]) == ("page", "page")
+    assert again["title"].startswith("r42: stands still again at step 89, attempt 1")
+    assert [entry["place"] for entry in hung.entries("verdict")] == [[0, 50], [1, 89]]
+    assert len(hung.entries("incident_opened")) == 1
+    hung.keeper.close()
+    hung.keeper = hung.start()
+    for _ in range(10):
+        hung.keeper.turn()
+        hung.clock.t += 1
+    assert len(hung.messages()) == 2

@@ -15,7 +15,7 @@ def fired(kind="fired"):
 
 def test_an_empty_journal_recalls_nothing():
     before = recall([], Alerts())
-    assert (before.open_alerts, before.answered, before.intended, before.state) == ((), set(), set(), None)
+    assert (before.open_alerts, before.answered, before.intended, before.state) == ((), {}, set(), None)
 
 
 def test_an_alert_that_fired_is_open_until_it_is_resolved():
@@ -31,13 +31,15 @@ def test_an_alert_without_its_incident_s_entry_still_opens_one():
 
 def test_what_was_sent_and_found_is_not_done_again():
     entries = [
-        entry("verdict", incident="i1", diagnosis={"cause": "hang.host"}),
+        entry("verdict", incident="i1", place=[0, 19], diagnosis={"cause": "hang.host"}),
+        entry("verdict", incident="i1", place=[1, 34], diagnosis={"cause": "hang.host"}),
         entry("notification_intended", incident="i1", notification="i1-open"),
         entry("notification_done", incident="i1", notification="i1-open", outcome="delivered"),
         entry("state_changed", state="stalled"),
     ]
     before = recall(entries, Alerts())
-    assert (before.answered, before.intended, before.done) == ({"i1"}, {"i1-open"}, {"i1-open"})
+    assert before.answered == {"i1": {(0, 19), (1, 34)}}
+    assert (before.intended, before.done) == ({"i1-open"}, {"i1-open"})
     assert before.state == "stalled"
     assert before.verdict["incident"] == "i1"
 

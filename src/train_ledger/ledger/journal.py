@@ -24,19 +24,20 @@ KINDS: Mapping[str, tuple[str, ...]] = {
     "incident_opened": ("incident", "alert", "record"),
     "incident_updated": ("incident", "alert", "record"),
     "incident_closed": ("incident", "alert", "record"),
-    "response_started": ("incident",),
+    "response_started": ("incident", "living"),
     "response_done": ("incident", "summary"),
     "response_failed": ("incident", "error"),
-    "verdict": ("incident", "diagnosis"),
+    "verdict": ("incident", "place", "diagnosis"),
     "notification_intended": ("incident", "notification"),
     "notification_done": ("incident", "notification", "outcome"),
 }
 """What the keeper writes down, and with which keys.
 
 `incident` is an incident's id (None for an alert that belongs to none) and `alert` an alert's name;
-`transition` and `record` are what the judge and the incidents need to go on from; `diagnosis` is an
-`answer.Diagnosis` as JSON. A `notification_intended` stands in the outbox by then; what became of it is its
-`notification_done`.
+`transition` and `record` are what the judge and the incidents need to go on from. `living` is how many ranks
+can still be asked; `place` the [attempt, step] at which the run stands still (None while it goes on), and
+`diagnosis` an `answer.Diagnosis` as JSON. A `notification_intended` stands in the outbox by then; what became
+of it is its `notification_done`.
 """
 
 

@@ -57,7 +57,7 @@ def _state(entry: Entry) -> str:
 
 def _alert(entry: Entry) -> str:
     inhibited = ", inhibited: nobody is told" if entry.get("inhibited") else ""
-    return f"{str(entry.get('level', '')).upper()} {entry.get('alert')}: {entry.get('summary')}{inhibited}"
+    return f"{entry.get('level')} alert {entry.get('alert')}: {entry.get('summary')}{inhibited}"
 
 
 _SENTENCES: Mapping[str, Callable[[Entry], str]] = {
@@ -67,7 +67,11 @@ _SENTENCES: Mapping[str, Callable[[Entry], str]] = {
     "alert_resolved": lambda e: f"resolved {e.get('alert')}",
     "incident_opened": lambda e: f"incident {e.get('incident')}",
     "incident_closed": lambda e: f"incident {e.get('incident')} closed",
-    "response_started": lambda e: "taking every rank's Flight Recorder and stacks while the job lives",
+    "response_started": lambda e: (
+        "taking every rank's Flight Recorder and stacks while the job lives"
+        if e.get("living")
+        else "no rank is left to ask: looking at what they wrote before they ended"
+    ),
     "response_done": lambda e: str(e.get("summary")),
     "response_failed": lambda e: f"first answers failed: {e.get('error')}",
     "notification_intended": lambda e: f"message {e.get('notification')} handed over for delivery",

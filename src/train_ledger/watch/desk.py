@@ -4,6 +4,9 @@ The first answers – dumps, stacks, verdict – run beside the keeper's turns. 
 never longer than `[respond] page_waits_s`: one message that names the rank is worth a few seconds, and no
 answer may hold it up. Messages go into the outbox before the journal says so; the outbox takes each id once,
 so a keeper that was killed in between only repeats the entry.
+
+A run that stands still again, elsewhere or in another attempt, while its incident is open is looked at again:
+what was found before says nothing about it.
 """
 
 from __future__ import annotations
@@ -18,10 +21,17 @@ from train_ledger.dash import Action, Incident, Notification, Outbox
 from train_ledger.ledger import RunState
 from train_ledger.run_dir import RunDir
 from train_ledger.watch.book import Book
-from train_ledger.watch.messages import incident_of, page_id, page_message, resolved_message, update_message
-from train_ledger.watch.recall import Recall
+from train_ledger.watch.messages import (
+    again_message,
+    incident_of,
+    page_id,
+    page_message,
+    resolved_message,
+    update_message,
+)
+from train_ledger.watch.recall import Place, Recall
 from train_ledger.watch.records import write_draft, write_records
-from train_ledger.watch.respond import FirstAnswers, respond
+from train_ledger.watch.respond import FirstAnswers, living, respond
 
 __all__ = ["Desk"]
 
@@ -38,19 +48,20 @@ class Desk:
         self._book = book
         self._outbox = Outbox(run_dir.ledger / "outbox")
         self._workers = ThreadPoolExecutor(1, thread_name_prefix="first answers")
-        self._answering: dict[str, Future[FirstAnswers]] = {}
-        self._answered = set(before.answered)
+        self._answering: dict[str, tuple[Place | None, Future[FirstAnswers]]] = {}
+        self._answered = dict(before.answered)
         self._posted = set(before.intended | before.done)
         self._settled = set(before.done)
         self.diagnosis: Diagnosis | None = None
         self.verdict: Mapping[str, Any] = before.verdict
 
     def attend(self, incident: Incident, state: RunState) -> None:
-        """Find out about an open incident and page for it, each once."""
-        if incident.id not in self._answered:
-            self._answer(incident, state)
+        """Find out about an open incident and page for it, each once; again where it stands still again."""
+        place = _place(state)
+        if not self._is_answered(incident, place):
+            self._answer(incident, place, state)
         waited_s = state.t - incident.opened_t
-        if incident.id in self._answered or waited_s >= self._config.respond.page_waits_s:
+        if self._is_answered(incident, None) or waited_s >= self._config.respond.page_waits_s:
             self._post(
                 incident.id, page_message(self._config, self._run_name, incident, self._found(incident))
             )
@@ -60,8 +71,10 @@ class Desk:
         incident = action.incident.id
         if action.kind == "update":
             self._post(incident, update_message(self._config, self._run_name, action))
-        elif action.kind == "close" and page_id(incident) in self._posted:
-            self._post(incident, resolved_message(self._config, self._run_name, action))
+        elif action.kind == "close":
+            write_draft(self._run_dir, self._config, incident)
+            if page_id(incident) in self._posted:
+                self._post(incident, resolved_message(self._config, self._run_name, action))
 
     def note_outcomes(self) -> None:
         """Journal what became of the messages; start senders again that were killed before they sent."""
@@ -79,30 +92,42 @@ class Desk:
     def close(self) -> None:
         self._workers.shutdown(wait=False, cancel_futures=True)
 
-    def _answer(self, incident: Incident, state: RunState) -> None:
-        future = self._answering.get(incident.id)
-        if future is None:
-            self._book.record("response_started", incident=incident.id)
-            self._answering[incident.id] = self._workers.submit(
-                respond, self._run_dir, self._config, state, incident.id
-            )
-        elif future.done():
-            del self._answering[incident.id]
-            self._answered.add(incident.id)
-            self._note_answers(incident, future)
+    def _is_answered(self, incident: Incident, place: Place | None) -> bool:
+        places = self._answered.get(incident.id)
+        return places is not None and (place is None or place in places)
 
-    def _note_answers(self, incident: Incident, future: Future[FirstAnswers]) -> None:
+    def _answer(self, incident: Incident, place: Place | None, state: RunState) -> None:
+        if incident.id not in self._answering:
+            self._book.record("response_started", incident=incident.id, living=len(living(state)))
+            request = f"{incident.id}-{state.attempt}-{state.step}"
+            future = self._workers.submit(respond, self._run_dir, self._config, state, request)
+            self._answering[incident.id] = place, future
+        elif self._answering[incident.id][1].done():
+            self._note_answers(incident, *self._answering.pop(incident.id))
+
+    def _note_answers(self, incident: Incident, place: Place | None, future: Future[FirstAnswers]) -> None:
+        before = self._answered.get(incident.id)
+        self._answered[incident.id] = (before or frozenset()) | {place}
         error = future.exception()
         if error is not None:
             # Whatever went wrong in finding out, the page goes out without it.
             self._book.record(
                 "response_failed", incident=incident.id, error=f"{type(error).__name__}: {error}"
             )
-            return
-        answers = future.result()
+        else:
+            self._note_verdict(incident, place, future.result())
+        if before is not None and place is not None:
+            found = self._found(incident)
+            self._post(
+                incident.id, again_message(self._config, self._run_name, incident, place, before, found)
+            )
+
+    def _note_verdict(self, incident: Incident, place: Place | None, answers: FirstAnswers) -> None:
         self.diagnosis = answers.diagnosis
         self._book.record("response_done", incident=incident.id, summary=answers.summary)
-        self.verdict = self._book.record("verdict", incident=incident.id, diagnosis=to_json(self.diagnosis))
+        self.verdict = self._book.record(
+            "verdict", incident=incident.id, place=place, diagnosis=to_json(self.diagnosis)
+        )
         self._book.console.show(self.diagnosis)
         for written in write_records(self._run_dir, self._config, incident.id, self.diagnosis):
             self._book.console.remark(written)
@@ -130,3 +155,9 @@ class Desk:
         self._book.record("notification_done", incident=incident, notification=message, outcome=outcome)
         if incident in self._answered:
             write_draft(self._run_dir, self._config, incident)  # its timeline ends with what was told
+
+
+def _place(state: RunState) -> Place | None:
+    """Where the run stands still; None while it goes on."""
+    stands = state.stalled_for_s > state.stall_threshold_s or state.state == "stopped"
+    return (state.attempt, state.step) if stands and not state.finished else None

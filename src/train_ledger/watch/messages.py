@@ -6,18 +6,19 @@ A title that fits on a lock screen – run, what, who – and a body with the ev
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from train_ledger.answer import CAUSES
 from train_ledger.config import Config
 from train_ledger.dash import Action, Incident, Notification
 from train_ledger.render import harmless, rank_ranges
+from train_ledger.watch.recall import Place
 
-__all__ = ["incident_of", "page_id", "page_message", "resolved_message", "update_message"]
+__all__ = ["again_message", "incident_of", "page_id", "page_message", "resolved_message", "update_message"]
 
 _MOST_EVIDENCE = 6
-_KIND_OF_MESSAGE = re.compile(r"-(open|close|update-\d+)\Z")
+_KIND_OF_MESSAGE = re.compile(r"-(open|close|update-\d+|again-\d+-\w+)\Z")
 
 
 def page_id(incident: str) -> str:
@@ -53,6 +54,30 @@ def page_message(
         "ranks": verdict.get("ranks", []) if verdict else [],
     }
     return _message(config, page_id(incident.id), title, body, "page", details)
+
+
+def again_message(
+    config: Config,
+    run: str,
+    incident: Incident,
+    place: Place,
+    before: Collection[Place | None],
+    verdict: Mapping[str, Any] | None,
+) -> Notification:
+    """A run that stands still again while its incident is open; `before` are the places that were told.
+
+    It is a page where a new attempt stands still: whoever restarted it believes that it runs.
+    """
+    attempt, step = place
+    where = (
+        f"at step {step}, attempt {attempt}" if step is not None else f"before step 1 of attempt {attempt}"
+    )
+    title = f"{run}: stands still again {where}" + (f" – {_accusation(verdict)}" if verdict else "")
+    restarted = all(it is None or it[0] < attempt for it in before)
+    details = {"run": run, "incident": incident.id, "ranks": verdict.get("ranks", []) if verdict else []}
+    body = [f"{run} went on and stands still again {where}.", *(_found(verdict) if verdict else ())]
+    level = "page" if restarted else "record"
+    return _message(config, f"{incident.id}-again-{attempt}-{step}", title, body, level, details)
 
 
 def update_message(config: Config, run: str, action: Action) -> Notification:

@@ -13,16 +13,23 @@ from typing import Any
 from train_ledger.config import Alerts
 from train_ledger.dash import Alert, Incident, Incidents, Transition
 
-__all__ = ["Recall", "recall"]
+__all__ = ["Place", "Recall", "recall"]
+
+Place = tuple[int, int | None]
+"""(attempt, step) at which a run stands still."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recall:
-    """What the journal says; `unknown` counts entries of a known kind that could not be understood."""
+    """What the journal says.
+
+    `answered` has the places of each incident's verdicts, None for one on a run that goes on; `unknown`
+    counts entries of a known kind that could not be understood.
+    """
 
     incidents: Incidents
     open_alerts: tuple[Alert, ...] = ()
-    answered: frozenset[str] = frozenset()
+    answered: Mapping[str, frozenset[Place | None]] = field(default_factory=dict)
     intended: frozenset[str] = frozenset()
     done: frozenset[str] = frozenset()
     verdict: Mapping[str, Any] = field(default_factory=dict)
@@ -34,7 +41,8 @@ def recall(entries: Iterable[Mapping[str, Any]], alerts: Alerts) -> Recall:
     """Fold the journal's entries, oldest first."""
     incidents = Incidents(alerts)
     open_alerts: dict[Any, Alert] = {}
-    seen: dict[str, set[str]] = {"verdict": set(), "notification_intended": set(), "notification_done": set()}
+    answered: dict[str, frozenset[Place | None]] = {}
+    seen: dict[str, set[str]] = {"notification_intended": set(), "notification_done": set()}
     verdict: Mapping[str, Any] = {}
     state: str | None = None
     unknown = 0
@@ -45,15 +53,16 @@ def recall(entries: Iterable[Mapping[str, Any]], alerts: Alerts) -> Recall:
         except (KeyError, TypeError, ValueError):
             unknown += 1
         if kind in seen:
-            seen[kind].add(str(entry.get("notification") or entry.get("incident")))
+            seen[kind].add(str(entry.get("notification")))
         if kind == "verdict":
-            verdict = entry
+            verdict, incident = entry, str(entry.get("incident"))
+            answered[incident] = answered.get(incident, frozenset()) | {_place(entry.get("place"))}
         if kind == "state_changed":
             state = str(entry.get("state"))
     return Recall(
         incidents,
         tuple(open_alerts.values()),
-        frozenset(seen["verdict"]),
+        answered,
         frozenset(seen["notification_intended"]),
         frozenset(seen["notification_done"]),
         verdict,
@@ -72,3 +81,9 @@ def _replay(kind: str, entry: Mapping[str, Any], incidents: Incidents, open_aler
             open_alerts.pop(transition.alert.key, None)
     elif kind in ("incident_opened", "incident_updated", "incident_closed"):
         incidents.replay(Incident.from_json(entry["record"]))
+
+
+def _place(value: object) -> Place | None:
+    if isinstance(value, list) and len(value) == 2 and isinstance(value[0], int):
+        return value[0], value[1]
+    return None

@@ -23,7 +23,7 @@ from train_ledger.render import ranks_in_words
 from train_ledger.run_dir import RunDir, write_atomically
 from train_ledger.watch.worker_server import WorkerServerError, fetch_dump
 
-__all__ = ["Collected", "FirstAnswers", "collect", "respond"]
+__all__ = ["Collected", "FirstAnswers", "collect", "living", "respond"]
 
 _LOOK_EVERY_S = 0.1
 _MOST_SAID = 4
@@ -66,25 +66,33 @@ class FirstAnswers:
         return "; ".join([said, *taken.missing[:_MOST_SAID]])
 
 
-def respond(run_dir: RunDir, config: Config, state: RunState, incident: str) -> FirstAnswers:
-    """Collect what the configuration asks for, then diagnose with it."""
-    collected = collect(run_dir, config, state, incident)
+def respond(run_dir: RunDir, config: Config, state: RunState, request: str) -> FirstAnswers:
+    """Collect what the configuration asks for, then diagnose with it.
+
+    `request` names what is asked of the ranks; a rank answers each name once.
+    """
+    collected = collect(run_dir, config, state, request)
     return FirstAnswers(collected, diagnose(run_dir, config, state=state))
 
 
-def collect(run_dir: RunDir, config: Config, state: RunState, incident: str) -> Collected:
+def collect(run_dir: RunDir, config: Config, state: RunState, request: str) -> Collected:
     """Dumps and stacks of every rank that still lives, within the configured waits."""
     started = time.monotonic()
-    living = [it for it in state.ranks.values() if it.gone_t is None and not it.ended]
+    asked = living(state)
     failed: dict[tuple[str, int], str] = {}
     wanted = config.respond.on_page
-    dump = _ask(run_dir, f"{incident}-dump", "dump", state.t, living) if "dump" in wanted else None
-    stacked = _take_stacks(run_dir, config, state.attempt, living, failed) if "stacks" in wanted else ()
+    dump = _ask(run_dir, f"{request}-dump", "dump", state.t, asked) if "dump" in wanted else None
+    stacked = _take_stacks(run_dir, config, state.attempt, asked, failed) if "stacks" in wanted else ()
     dumped: tuple[int, ...] = ()
     if dump:
-        dumped = _await(run_dir, dump, living, config.respond.dump_wait_s, failed)
-        dumped = tuple(sorted({*dumped, *_ask_servers(run_dir, living, dumped, failed)}))
+        dumped = _await(run_dir, dump, asked, config.respond.dump_wait_s, failed)
+        dumped = tuple(sorted({*dumped, *_ask_servers(run_dir, asked, dumped, failed)}))
     return Collected(dumped, stacked, failed, time.monotonic() - started)
+
+
+def living(state: RunState) -> list[RankState]:
+    """The ranks that can still be asked, as far as is known."""
+    return [it for it in state.ranks.values() if it.gone_t is None and not it.ended]
 
 
 def _ask(run_dir: RunDir, request_id: str, do: str, t: float, ranks: Iterable[RankState]) -> str:
