@@ -50,7 +50,9 @@ class Alerts:
     restart_loop_count: int = 3
     restart_loop_window_s: float = 1800.0
     checkpoint_window_s: float = 3600.0
+    checkpoint_slow_floor_s: float = 30.0
     checkpoint_slow_factor: float = 3.0
+    checkpoint_missed_floor_s: float = 60.0
     checkpoint_missed_factor: float = 2.0
     process_gone_s: float = 120.0
     restart_inhibits_s: float = 1800.0

@@ -1,3 +1,4 @@
+import json
 import os
 import pickle
 
@@ -141,3 +142,56 @@ def test_the_next_commands_can_be_pasted_whatever_the_folder_is_called(tmp_path)
     hang = next(command for command in commands if command.startswith("train-ledger hang"))
     assert "'" in hang
     assert "run; rm" not in hang.replace(f"'{made.run_dir.path}", "")
+
+
+def end_all(made, **event):
+    for rank, path in made.run_dir.signal_files():
+        line = {"t": made.t, "rank": rank, "attempt": 0, "step": 50, **event}
+        with path.open("a") as file:
+            file.write(json.dumps(line) + "\n")
+
+
+@pytest.mark.parametrize(
+    ("event", "said"),
+    [
+        ({"event": "signal", "number": 15}, "SIGTERM"),
+        ({"event": "exception", "type": "KeyboardInterrupt", "message": ""}, "Ctrl-C"),
+    ],
+)
+def test_a_healthy_job_that_somebody_ended_accuses_nobody(tmp_path, event, said):
+    made = fleet.write(
+        tmp_path / "run", fault="slow_rank", hosts=2, ranks_per_host=4, fault_step=50, steps=51
+    )
+    end_all(made, **event)
+    put_dumps(made, behind={2})
+    found = diagnose(made.run_dir, Config(), at=made.t + 400)
+    assert (found.state, found.cause, found.ranks) == ("stopped", "unknown", ())
+    assert any(f"ended from outside ({said})" in line for line in found.evidence)
+    assert found.impact.wall_s < 60
+    assert not any("py-spy" in step.command for step in found.next)
+
+
+def test_a_job_that_was_ended_while_it_hung_keeps_the_rank_that_had_not_come(tmp_path):
+    made = fleet.write(tmp_path / "run", fault="process_gone", culprit=5, hosts=2, ranks_per_host=4)
+    end_all(made, event="signal", number=15)
+    put_dumps(made, behind={5})
+    found = diagnose(made.run_dir, Config(), at=made.t + 5)
+    assert (found.cause, found.ranks) == ("hang.rank_missing", (5,))
+
+
+def test_dumps_of_ranks_on_their_way_out_do_not_make_a_fault_of_the_fabric(tmp_path):
+    made = fleet.write(tmp_path / "run", fault="process_gone", culprit=5, hosts=2, ranks_per_host=4)
+    end_all(made, event="signal", number=15)
+    put_dumps(made, behind=set())
+    found = diagnose(made.run_dir, Config(), at=made.t + 5)
+    assert (found.cause, found.ranks) == ("unknown", ())
+
+
+def test_an_open_checkpoint_is_named_as_the_reason_for_the_limit(tmp_path):
+    made = fleet.write(tmp_path / "run", fault="slow_rank", hosts=1, ranks_per_host=4)
+    line = {"t": made.t, "rank": 0, "attempt": 0, "event": "phase_start", "phase": "checkpoint_save"}
+    with made.run_dir.signals_of(0).open("a") as file:
+        file.write(json.dumps(line) + "\n")
+    found = diagnose(made.run_dir, Config(), at=made.t + 100)
+    assert found.cause == "none"
+    assert found.evidence[0].endswith("(limit 600 s, since a checkpoint is being saved by rank 0)")

@@ -93,7 +93,7 @@ def slow_saves(state: RunState, alerts: Alerts) -> int:
     earlier, newest = durations[:-2], durations[-2:]
     if len(earlier) < _FEWEST_SAVES:
         return 0
-    limit_s = alerts.checkpoint_slow_factor * median(earlier)
+    limit_s = max(alerts.checkpoint_slow_floor_s, alerts.checkpoint_slow_factor * median(earlier))
     if newest[-1] <= limit_s:
         return 0
     return 2 if newest[0] > limit_s else 1
@@ -102,13 +102,14 @@ def slow_saves(state: RunState, alerts: Alerts) -> int:
 def checkpoint_due_t(state: RunState, alerts: Alerts) -> float | None:
     """By when the next successful save should have come; None where that cannot be said.
 
-    Twice the usual interval (by the configured factor) after the last success, or after the first step of
-    this attempt where that was later; only while steps are being completed, since a run that stands still
-    does not owe a checkpoint.
+    Twice the usual interval (by the configured factor, over the configured floor) after the last success, or
+    after the first step of this attempt where that was later; only while steps are being completed, since a
+    run that stands still does not owe a checkpoint.
     """
     saved_t = state.checkpoints.saved_t
     if state.state not in _STEPS_MOVE or len(saved_t) <= _FEWEST_SAVES:
         return None
     usual_s = median(later - earlier for earlier, later in pairwise(saved_t))
     resumed_t = state.attempts[-1].first_step_t if state.attempts else None
-    return max(saved_t[-1], resumed_t or saved_t[-1]) + alerts.checkpoint_missed_factor * usual_s
+    patience_s = max(alerts.checkpoint_missed_floor_s, alerts.checkpoint_missed_factor * usual_s)
+    return max(saved_t[-1], resumed_t or saved_t[-1]) + patience_s

@@ -33,6 +33,7 @@ class RankKnowledge:
 
 
 _CONSEQUENCES = (
+    "keyboardinterrupt",
     "connection closed",
     "connection reset",
     "connection refused",

@@ -53,7 +53,7 @@ def _look(run_dir: RunDir, state: RunState, diagnosis: Diagnosis) -> Iterable[Ne
 
 def _look_at_rank(state: RunState, rank: int) -> Iterable[NextCommand]:
     it = state.ranks.get(rank)
-    if it is None or it.pid is None or it.gone_t is not None:
+    if it is None or it.pid is None or it.gone_t is not None or it.signal is not None:
         return
     command = f"py-spy dump --pid {it.pid}"
     if it.host and it.host != socket.gethostname():

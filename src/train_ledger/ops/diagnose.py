@@ -124,14 +124,21 @@ def _impact(state: RunState, config: Config, run: Mapping[str, Any], diagnosis: 
     if diagnosis.cause == "none" or not state.ranks:
         return None
     price = gpu_price_per_hour(run, config.cost.gpu_price_per_hour)
-    return impact(state.stalled_for_s, state.world_size or len(state.ranks), price)
+    return impact(_lost_s(state), state.world_size or len(state.ranks), price)
+
+
+def _lost_s(state: RunState) -> float:
+    """Seconds without a step; where the run was stopped, until then: its GPUs may be another's by now."""
+    if state.state == "stopped" and state.since_t is not None and state.last_step_t is not None:
+        return max(0.0, state.since_t - state.last_step_t)
+    return state.stalled_for_s
 
 
 def _not_observed(run_dir: RunDir, state: RunState, said: tuple[str, ...]) -> Iterable[str]:
+    if not state.ranks:
+        yield "signals: no rank has written a line"
     yield from said
     if not run_dir.hardware.is_dir() and not any(line.startswith("hardware:") for line in said):
         yield "hardware: no records of GPUs, links or the kernel log in this run directory"
     if state.world_size is not None and len(state.ranks) < state.world_size:
         yield f"signals of {state.world_size - len(state.ranks)} of {state.world_size} ranks"
-    if not state.ranks:
-        yield "signals: no rank has written a line"

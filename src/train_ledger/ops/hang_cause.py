@@ -7,11 +7,13 @@ victim.
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterable
+from dataclasses import replace
 
 from train_ledger.answer import Confidence, Diagnosis, Finding, HangAnswer, RuledOut
 from train_ledger.hang import in_words
-from train_ledger.ledger import RunState
+from train_ledger.ledger import RankState, RunState
 from train_ledger.ops.evidence import HangEvidence, knowledge_of
 from train_ledger.ops.words import step_clock
 from train_ledger.render import ranks_in_words
@@ -20,21 +22,19 @@ __all__ = ["of_hang"]
 
 _MISMATCHES = {"collective_type_mismatch", "size_or_syntax_mismatch", "collective_dtype_mismatch", "cycle"}
 _COMMUNICATING = ("forward", "backward", "optimizer")
+_FROM_OUTSIDE = {int(number): number.name for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
 _ALONE = ("data", "compile", "checkpoint_save", "checkpoint_load", "evaluation")
 
 
 def of_hang(state: RunState, evidence: HangEvidence) -> Diagnosis:
     """The cause of a hang, from a folded state and what the dumps and stacks say."""
     answer = evidence.answer
-    dead = _dead_first(evidence)
-    if answer.findings and answer.kind in _MISMATCHES:
-        cause, ranks = "hang.mismatch", answer.culprits
-    elif dead:
-        cause, ranks = "hang.rank_died", dead
-    elif answer.findings:
-        cause, ranks = _cause_of(answer.findings[0], evidence, state), answer.culprits
+    if _ended_from_outside(state) and (not _stood_before(state) or answer.kind in (None, "no_mismatch")):
+        # What was dumped as it ended shows ranks on their way out; nobody is accused by that.
+        answer = replace(answer, findings=(), culprits=(), victims_of={}, kind=None)
+        cause, ranks = "unknown", answer.culprits
     else:
-        cause, ranks = _without_a_finding(evidence, state)
+        cause, ranks = _cause(state, evidence)
     confidence = _confidence(answer, evidence, cause, ranks)
     return Diagnosis(
         state=state.state,
@@ -48,6 +48,39 @@ def of_hang(state: RunState, evidence: HangEvidence) -> Diagnosis:
         not_observed=(*answer.not_observed, *evidence.not_observed),
         details=answer,
     )
+
+
+def _cause(state: RunState, evidence: HangEvidence) -> tuple[str, tuple[int, ...]]:
+    answer, dead = evidence.answer, _dead_first(evidence)
+    if answer.findings and answer.kind in _MISMATCHES:
+        return "hang.mismatch", answer.culprits
+    if dead:
+        return "hang.rank_died", dead
+    if answer.findings:
+        return _cause_of(answer.findings[0], evidence, state), answer.culprits
+    return _without_a_finding(evidence, state)
+
+
+def _ended_from_outside(state: RunState) -> str | None:
+    """By what somebody, the scheduler or the launcher ended every rank; None where they did not."""
+    ends = {_end_from_outside(it) for it in state.ranks.values()}
+    if not ends or None in ends or len(state.ranks) < (state.world_size or 1):
+        return None
+    return ", ".join(sorted(str(end) for end in ends))
+
+
+def _end_from_outside(rank: RankState) -> str | None:
+    if rank.exception is not None:
+        return "Ctrl-C" if rank.exception.startswith("KeyboardInterrupt") else None
+    return _FROM_OUTSIDE.get(rank.signal or 0)
+
+
+def _stood_before(state: RunState) -> bool:
+    """Whether the run had stood still for longer than its limit by the time it was ended."""
+    if state.last_step_t is None:
+        return False
+    ended_t = max(it.heard_t or 0.0 for it in state.ranks.values())
+    return ended_t - state.last_step_t > state.stall_threshold_s
 
 
 def _dead_first(evidence: HangEvidence) -> tuple[int, ...]:
@@ -120,6 +153,8 @@ def _evidence(
     state: RunState, answer: HangAnswer, evidence: HangEvidence, ranks: Iterable[int]
 ) -> Iterable[str]:
     yield step_clock(state)
+    if end := _ended_from_outside(state):
+        yield f"every rank was ended from outside ({end}): by somebody, the scheduler or the launcher"
     if answer.findings:  # they quote stacks, exceptions and phases of their culprits themselves
         for finding in answer.findings:
             yield from finding.evidence
@@ -136,7 +171,6 @@ def _ruled_out(state: RunState) -> Iterable[RuledOut]:
         yield RuledOut("a checkpoint, an evaluation or the start-up that takes long", "no such phase is open")
     if state.attempt == 0 or state.step is not None:
         yield RuledOut("a restart under way", f"attempt {state.attempt} has not been followed by another")
-    if state.ranks and all(it.gone_t is None and not it.exception for it in state.ranks.values()):
-        yield RuledOut(
-            "hang.rank_died", f"no process of the {len(state.ranks)} ranks was seen dead, none raised"
-        )
+    ranks = state.ranks.values()
+    if ranks and not any(it.gone_t is not None or it.exception or it.signal in _FROM_OUTSIDE for it in ranks):
+        yield RuledOut("hang.rank_died", f"no process of the {len(ranks)} ranks was seen dead, none raised")
