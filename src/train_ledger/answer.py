@@ -17,6 +17,7 @@ __all__ = [
     "CAUSES",
     "HANG_KINDS",
     "SCHEMA",
+    "STATES",
     "Confidence",
     "Diagnosis",
     "ExitCode",
@@ -80,6 +81,21 @@ CAUSES = {
     "data.position": "after a restart the data position differs",
     "telemetry_lost": "nothing is heard any more",
 }
+
+
+STATES = {
+    "starting": "no step yet",
+    "running": "steps are completed",
+    "stalled": "no step for longer than the limit",
+    "numeric_fault": "the loss was not finite, and not 100 finite steps have followed",
+    "hardware_fault": "a GPU or link reported a fault",
+    "restarting": "a new attempt has begun and has no step yet",
+    "recovering": "a new attempt is on its way back to the step once reached",
+    "escalated": "stands still again, soon after a restart: a restart does not help",
+    "stopped": "no process is left, or restarts do not get past the step once reached",
+    "finished": "every rank said that its run ended",
+}
+"""The states of a run, and what each means."""
 
 
 class ExitCode(IntEnum):

@@ -13,7 +13,7 @@ from train_ledger.run_dir import RunDir
 
 def test_a_second_keeper_is_told_who_holds_the_run(tmp_path: Path) -> None:
     with KeeperLock(RunDir(tmp_path).keeper_lock):
-        told = CliRunner().invoke(app, ["watch", str(tmp_path), "--no-page"], catch_exceptions=False)
+        told = CliRunner().invoke(app, ["watch", str(tmp_path), "--no-web"], catch_exceptions=False)
     assert told.exit_code == 2
     assert told.stderr.startswith("train-ledger: ")
     assert told.stderr.count("\n") == 1

@@ -86,7 +86,7 @@ def test_faulthandler_lists_the_main_thread_last(tmp_path: Path) -> None:
     [
         ("rank_1.json", b"[{]", "no stack as py-spy writes it"),
         ("rank_1.json", b'[{"pid": "x", "frames": []}]', "no stack as py-spy writes it"),
-        ("rank_1.txt", b"", "empty file"),
+        ("rank_1.json", b"", "empty file"),
         ("rank_1.txt", b"\xff\xfe nothing", "no stack in it"),
         ("stack.txt", PY_SPY_TEXT.encode(), "no rank in its name"),
     ],

@@ -31,7 +31,7 @@ def a_hung_run(folder, webhook):
 
 
 def start(run_dir):
-    command = [sys.executable, "-m", "train_ledger", "watch", str(run_dir.path), "--no-page"]
+    command = [sys.executable, "-m", "train_ledger", "watch", str(run_dir.path), "--no-web"]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
 

@@ -86,6 +86,9 @@ def demo(
         )
     if not 0 <= culprit < ranks:
         raise RunDirError(f"--culprit {culprit} is not one of the {ranks} ranks (0 to {ranks - 1})")
+    if ranks < MODES[mode].fewest_ranks:
+        fewest = MODES[mode].fewest_ranks
+        raise RunDirError(f"--mode {mode} needs {fewest} ranks or more: fewer are no majority against one")
     with Webhook() as webhook:
         settings = _CONFIGURATION.format(stall_floor_s=stall_floor_s, webhook=webhook.apprise_url)
         run_dir.config_file.write_text(settings, encoding="utf-8")

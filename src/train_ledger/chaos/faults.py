@@ -25,7 +25,8 @@ class Mode:
 
     `causes` are the codes of `answer.CAUSES` that are right for it; `in_loader` says that the rank leaves
     while it fetches its batch, before the step's first collective, and not at the step's last one;
-    `worker_server` that a dump of the culprit takes torch's own server.
+    `worker_server` that a dump of the culprit takes torch's own server; `fewest_ranks` are what a majority
+    against the culprit takes, where nothing else names it.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Mode:
     fault: Callable[[], None]
     in_loader: bool = False
     worker_server: bool = False
+    fewest_ranks: int = 2
 
 
 def sleep() -> None:
@@ -110,18 +112,21 @@ MODES: Mapping[str, Mode] = {
             "broadcasts where its peers all_reduce",
             frozenset({"hang.mismatch"}),
             broadcast_instead,
+            fewest_ranks=3,
         ),
         Mode(
             "size",
             "brings 4 elements where its peers bring 2",
             frozenset({"hang.mismatch"}),
             unpadded_all_reduce,
+            fewest_ranks=3,
         ),
         Mode(
             "abort",
             "brings a size that makes gloo abort an innocent peer; the job dies",
             frozenset({"hang.mismatch", "hang.rank_died"}),
             oversized_all_reduce,
+            fewest_ranks=4,
         ),
         Mode(
             "raise",

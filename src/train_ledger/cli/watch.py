@@ -15,7 +15,7 @@ def watch(
     run: Run,
     host: Annotated[str, typer.Option(help="Address that the page is served at.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Its port; 0 takes a free one.")] = 9467,
-    page: Annotated[bool, typer.Option("--page/--no-page", help="Serve the page and the metrics.")] = True,
+    web: Annotated[bool, typer.Option("--web/--no-web", help="Serve the web page and the metrics.")] = True,
     until_verdict: Annotated[
         bool, typer.Option("--until-verdict", help="End after the first verdict, with its exit status.")
     ] = False,
@@ -31,7 +31,7 @@ def watch(
     \b
     Example:
       train-ledger watch runs/r42
-      train-ledger watch runs/r42 --no-page --until-verdict --json
+      train-ledger watch runs/r42 --no-web --until-verdict --json
     """
     from train_ledger import config
     from train_ledger.cli.output import show
@@ -45,7 +45,7 @@ def watch(
         run_dir,
         settings,
         host=host,
-        port=port if page else None,
+        port=port if web else None,
         until_verdict=until_verdict,
         as_json=json,
         out=show,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["IN_CODE", "Suspicion", "suspect"]
+__all__ = ["Suspicion", "suspect"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,22 +17,14 @@ class Suspicion:
     fix: str
 
 
-IN_CODE = frozenset(
-    {
-        "collective_type_mismatch",
-        "size_or_syntax_mismatch",
-        "collective_dtype_mismatch",
-        "cycle",
-        "p2p_unpaired",
-    }
-)
 """Kinds that eight ranks and TORCH_DISTRIBUTED_DEBUG=DETAIL reproduce."""
 
 _BRANCH = Suspicion(
     "a branch that depends on the rank or on its data issues a collective that the others do not, or leaves "
     "one out; or the ranks run different numbers of micro-batches",
     "issue collectives outside of such branches: compute the flag locally and all_reduce it on every rank; "
-    "take the number of micro-batches from the global batch, not from local data",
+    "take the number of micro-batches from the global batch, not from local data. On a few ranks "
+    "TORCH_DISTRIBUTED_DEBUG=DETAIL raises at the call",
 )
 _BY_KIND = {
     "collective_type_mismatch": _BRANCH,
@@ -81,7 +73,7 @@ _IN_LOADER = Suspicion(
 )
 _IN_LOCK = Suspicion(
     "its threads wait for each other or for a lock",
-    "look at all threads of its stack; replace the log handler or hook that takes the lock",
+    "look at all threads of its stack for who holds it; give the wait a timeout",
 )
 _IN_LOG = Suspicion(
     "it writes a log line that does not get through: a full disk or pipe, or a lock of the log handler",

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from train_ledger.answer import Finding, NextCommand
-from train_ledger.hang.causes import IN_CODE
 from train_ledger.hang.findings import Evidence
 
 __all__ = ["next_commands"]
@@ -25,11 +24,6 @@ def next_commands(
     culprits = [rank for finding in findings for rank in finding.culprits]
     for rank in [rank for rank in culprits if _lives_unseen(rank, evidence)][:_SHOWN]:
         yield NextCommand(f"where rank {rank} stands, read from outside", _stack_of(rank, evidence))
-    if kinds & IN_CODE:
-        yield NextCommand(
-            "reproduces it on 8 ranks, with an exception that names the call (put in your own script)",
-            "TORCH_DISTRIBUTED_DEBUG=DETAIL torchrun --standalone --nproc-per-node 8 train.py",
-        )
     if kinds & {"completion_laggard", "no_mismatch"}:
         hosts = sorted({host for rank in culprits if (host := _host(rank, evidence))})
         shown: list[str | None] = [*hosts[:_SHOWN]]

@@ -67,7 +67,12 @@ def read(paths: Iterable[Path]) -> tuple[dict[int, RankStack], list[Unreadable]]
 
 def _files(paths: Iterable[Path]) -> Iterator[Path]:
     for path in paths:
-        yield from (it for it in path.iterdir() if not it.is_dir()) if path.is_dir() else (path,)
+        yield from (it for it in path.iterdir() if _may_hold_one(it)) if path.is_dir() else (path,)
+
+
+def _may_hold_one(path: Path) -> bool:
+    """Every rank keeps an empty rank_N.txt open, for its last stack should it be killed by a signal."""
+    return not path.is_dir() and not (path.suffix == ".txt" and path.is_file() and not path.stat().st_size)
 
 
 _ABOUT_THE_SAME_S = 30.0

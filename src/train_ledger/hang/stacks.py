@@ -161,4 +161,6 @@ def _innermost(frames: Sequence[Frame]) -> tuple[Where, str]:
     if first.is_torch:
         inside = "runs the backward pass" if "autograd" in first.file else "runs torch code"
         return "unknown", f"{inside}; whether that waits in a collective does not show"
-    return "host", "stands in its own code" if not first.is_interpreter else "stands in the standard library"
+    if first.is_interpreter:
+        return "host", f"stands in {first.function}() of Python's library"
+    return "host", "stands in its own code"

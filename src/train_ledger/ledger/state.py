@@ -9,20 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["STATES", "Attempt", "Checkpoints", "FailedSave", "RankState", "RunState"]
+from train_ledger.answer import STATES
 
-STATES = (
-    "starting",
-    "running",
-    "stalled",
-    "numeric_fault",
-    "hardware_fault",
-    "restarting",
-    "recovering",
-    "escalated",
-    "stopped",
-    "finished",
-)
+__all__ = ["STATES", "Attempt", "Checkpoints", "FailedSave", "RankState", "RunState"]
 
 
 @dataclass(frozen=True, slots=True)

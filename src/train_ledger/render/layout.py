@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from train_ledger.answer import CAUSES, Diagnosis, Finding, HangAnswer
+from train_ledger.answer import CAUSES, STATES, Diagnosis, Finding, HangAnswer
 from train_ledger.render import words
 from train_ledger.render.ranks import ranks_in_words
 from train_ledger.render.report import Report, Section, Tone, commands, pairs, points, ruled_out
@@ -59,7 +59,7 @@ def _circumstances(answer: Diagnosis, currency: str) -> Iterable[tuple[str, str 
     since = [] if answer.since_step is None else [f"step {answer.since_step}"]
     since += [] if answer.since_t is None else [words.moment(answer.since_t)]
     return (
-        ("state", answer.state),
+        ("state", _state(answer.state)),
         ("since", ", ".join(since)),
         ("hosts", ", ".join(answer.hosts)),
         ("GPUs", ", ".join(answer.gpus)),
@@ -103,3 +103,7 @@ def _not_read(answer: HangAnswer) -> list[str]:
         *(f"{unread.file}: {unread.why}" for unread in answer.unreadable),
         *(f"{stale}: stale, left out" for stale in answer.stale),
     ]
+
+
+def _state(state: str) -> str:
+    return f"{state} – {STATES[state]}" if state in STATES and state != "running" else state

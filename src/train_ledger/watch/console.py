@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from train_ledger.answer import Diagnosis
+from train_ledger.answer import STATES, Diagnosis
 from train_ledger.render import as_text, harmless, wants_colour
 
 __all__ = ["Console"]
@@ -52,7 +52,8 @@ class Console:
 
 def _state(entry: Entry) -> str:
     step = f" at step {entry['step']}" if entry.get("step") is not None else ""
-    return f"run is {entry.get('state')}{step}"
+    state = str(entry.get("state"))
+    return f"run is {state}{step}: {STATES.get(state, 'a state that this version does not know')}"
 
 
 def _alert(entry: Entry) -> str:
@@ -81,4 +82,4 @@ _SENTENCES: Mapping[str, Callable[[Entry], str]] = {
 
 
 def _clock(t: object) -> str:
-    return f"{datetime.fromtimestamp(t, UTC):%H:%M:%S}" if isinstance(t, int | float) else "--:--:--"
+    return f"{datetime.fromtimestamp(t, UTC):%H:%M:%SZ}" if isinstance(t, int | float) else "--:--:--Z"

@@ -39,6 +39,8 @@ def watch(
     console = Console(out, as_json, config.cost.currency)
     with KeeperLock(run_dir.keeper_lock):
         keeper = Keeper(run_dir, config, console)
+        if not (config.notify.urls or config.notify.command):
+            console.remark("nobody will be told: [notify] in train-ledger.toml names no urls and no command")
         try:
             with _page(keeper, host, port, console):
                 return _turn_until(keeper, config, until_verdict)
@@ -66,5 +68,5 @@ def _page(keeper: Keeper, host: str, port: int | None, console: Console) -> Iter
     from train_ledger.watch.view import serve_view  # a keeper without a page loads no web server
 
     with serve_view(keeper, host, port) as address:
-        console.remark(f"page on {address}")
+        console.remark(f"web page on {address}")
         yield
