@@ -28,6 +28,7 @@ __all__ = [
     "NextCommand",
     "RuledOut",
     "Unreadable",
+    "cause_code",
     "exit_code",
     "to_json",
 ]
@@ -244,6 +245,11 @@ def exit_code(answer: HangAnswer | Diagnosis) -> ExitCode:
             "no_hang": ExitCode.NOTHING_WRONG,
             "cannot_tell": ExitCode.CANNOT_TELL,
         }[answer.verdict]
-    if answer.cause == "none":
+    return cause_code(answer.cause)
+
+
+def cause_code(cause: object) -> ExitCode:
+    """The exit status that goes with a cause."""
+    if cause == "none":
         return ExitCode.NOTHING_WRONG
-    return ExitCode.CANNOT_TELL if answer.cause == "unknown" else ExitCode.TROUBLE
+    return ExitCode.TROUBLE if cause in CAUSES and cause != "unknown" else ExitCode.CANNOT_TELL

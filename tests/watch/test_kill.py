@@ -120,3 +120,37 @@ def test_a_second_keeper_says_who_holds_the_run(tmp_path):
     assert second.returncode == 2
     assert said.count(b"\n") == 1
     assert f"pid {first.pid}".encode() in said
+
+
+@pytest.mark.slow
+def test_until_verdict_takes_the_verdict_of_an_earlier_keeper(tmp_path):
+    with Webhook() as webhook:
+        run_dir = a_hung_run(tmp_path / "r42", webhook)
+        command = [
+            sys.executable,
+            "-m",
+            "train_ledger",
+            "watch",
+            str(run_dir.path),
+            "--no-web",
+            "--until-verdict",
+        ]
+        first = subprocess.run(command, capture_output=True, timeout=60, check=False)
+        again = subprocess.run(command, capture_output=True, timeout=60, check=False)
+        assert (first.returncode, again.returncode) == (1, 1)
+        assert len(webhook.received) == 1
+
+
+@pytest.mark.slow
+def test_ctrl_c_is_heard_while_first_answers_are_waited_for(tmp_path):
+    with Webhook() as webhook:
+        run_dir = a_hung_run(tmp_path / "r42", webhook)
+        run_dir.config_file.write_text("[respond]\ndump_wait_s = 60\n")
+        keeper = start(run_dir)
+        wait_for("response_started", run_dir)
+        time.sleep(0.5)
+        keeper.send_signal(signal.SIGINT)
+        began = time.monotonic()
+        keeper.communicate(timeout=30)
+        assert time.monotonic() - began < 5
+        assert keeper.returncode == 130

@@ -46,9 +46,8 @@ class Ranks(threading.Thread):
 def test_every_living_rank_is_asked_and_answers_are_told_apart(run):
     config = Config(respond=Respond(on_page=("dump",), dump_wait_s=0.5))
     ranks = Ranks(run, {0: {"ok": True, "path": "x"}, 1: {"ok": False, "error": "torch is not there"}})
-    taken = collect(
-        run, config, a_state(RankState(0), RankState(1), RankState(2), RankState(3, gone_t=9.0)), "i"
-    )
+    state = a_state(RankState(0), RankState(1), RankState(2), RankState(3, gone_t=9.0))
+    taken = collect(run, config, state, "i", threading.Event())
     assert ranks.asked == {"id": "i-dump", "t": 1000.0, "do": "dump", "ranks": [0, 1, 2]}
     assert taken.dumped == (0,)
     assert taken.failed["dump", 1] == "torch is not there"
@@ -59,7 +58,7 @@ def test_every_living_rank_is_asked_and_answers_are_told_apart(run):
 def test_a_rank_that_cannot_answer_is_not_waited_for_to_the_last(run):
     config = Config(respond=Respond(on_page=("dump",), dump_wait_s=60))
     Ranks(run, {rank: {"ok": True} for rank in range(3)})
-    taken = collect(run, config, a_state(*map(RankState, range(4))), "i")
+    taken = collect(run, config, a_state(*map(RankState, range(4))), "i", threading.Event())
     assert taken.dumped == (0, 1, 2)
     assert taken.took_s < 10
 
@@ -71,7 +70,7 @@ def test_stacks_are_taken_of_the_ranks_of_this_host(run):
         time.sleep(0.5)
         config = Config(respond=Respond(on_page=("stacks",)))
         state = a_state(RankState(0, pid=process.pid), RankState(1, pid=1, host="elsewhere"))
-        taken = collect(run, config, state, "i")
+        taken = collect(run, config, state, "i", threading.Event())
     finally:
         process.kill()
         process.wait()

@@ -11,6 +11,7 @@ what was found before says nothing about it.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
@@ -48,6 +49,7 @@ class Desk:
         self._book = book
         self._outbox = Outbox(run_dir.ledger / "outbox")
         self._workers = ThreadPoolExecutor(1, thread_name_prefix="first answers")
+        self._ending = threading.Event()
         self._answering: dict[str, tuple[Place | None, Future[FirstAnswers]]] = {}
         self._answered = dict(before.answered)
         self._posted = set(before.intended | before.done)
@@ -90,6 +92,7 @@ class Desk:
         return paged and not self._answering and not self._outbox.waiting()
 
     def close(self) -> None:
+        self._ending.set()
         self._workers.shutdown(wait=False, cancel_futures=True)
 
     def _is_answered(self, incident: Incident, place: Place | None) -> bool:
@@ -100,7 +103,7 @@ class Desk:
         if incident.id not in self._answering:
             self._book.record("response_started", incident=incident.id, living=len(living(state)))
             request = f"{incident.id}-{state.attempt}-{state.step}"
-            future = self._workers.submit(respond, self._run_dir, self._config, state, request)
+            future = self._workers.submit(respond, self._run_dir, self._config, state, request, self._ending)
             self._answering[incident.id] = place, future
         elif self._answering[incident.id][1].done():
             self._note_answers(incident, *self._answering.pop(incident.id))

@@ -122,8 +122,9 @@ class Keeper:
 
     @property
     def is_told(self) -> bool:
-        """Whether there is a verdict and every message about its incident has come to an end."""
-        return self.diagnosis is not None and self._desk.is_idle(self.open_incidents)
+        """Whether the open incident has a verdict, and every message about it has come to an end."""
+        open_ids = {incident.id for incident in self.open_incidents}
+        return self.verdict.get("incident") in open_ids and self._desk.is_idle(self.open_incidents)
 
     def close(self) -> None:
         """Let go of files and threads; what was written stays."""

@@ -9,7 +9,7 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator
 
-from train_ledger.answer import ExitCode, exit_code
+from train_ledger.answer import ExitCode, cause_code
 from train_ledger.config import Config
 from train_ledger.ledger import KeeperLock
 from train_ledger.run_dir import RunDir
@@ -53,8 +53,8 @@ def _turn_until(keeper: Keeper, config: Config, until_verdict: bool) -> ExitCode
     while True:
         started = time.monotonic()
         keeper.turn()
-        if until_verdict and keeper.is_told and keeper.diagnosis is not None:
-            return exit_code(keeper.diagnosis)
+        if until_verdict and keeper.is_told:
+            return cause_code(keeper.verdict["diagnosis"].get("cause"))
         if until_verdict and keeper.state.finished:
             return ExitCode.NOTHING_WRONG
         time.sleep(max(0.0, pause_s - (time.monotonic() - started)))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import socket
+import threading
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -66,16 +67,21 @@ class FirstAnswers:
         return "; ".join([said, *taken.missing[:_MOST_SAID]])
 
 
-def respond(run_dir: RunDir, config: Config, state: RunState, request: str) -> FirstAnswers:
+def respond(
+    run_dir: RunDir, config: Config, state: RunState, request: str, ending: threading.Event | None = None
+) -> FirstAnswers:
     """Collect what the configuration asks for, then diagnose with it.
 
-    `request` names what is asked of the ranks; a rank answers each name once.
+    `request` names what is asked of the ranks; a rank answers each name once. Once `ending` is set nothing is
+    waited for any more.
     """
-    collected = collect(run_dir, config, state, request)
+    collected = collect(run_dir, config, state, request, ending or threading.Event())
     return FirstAnswers(collected, diagnose(run_dir, config, state=state))
 
 
-def collect(run_dir: RunDir, config: Config, state: RunState, request: str) -> Collected:
+def collect(
+    run_dir: RunDir, config: Config, state: RunState, request: str, ending: threading.Event
+) -> Collected:
     """Dumps and stacks of every rank that still lives, within the configured waits."""
     started = time.monotonic()
     asked = living(state)
@@ -85,7 +91,7 @@ def collect(run_dir: RunDir, config: Config, state: RunState, request: str) -> C
     stacked = _take_stacks(run_dir, config, state.attempt, asked, failed) if "stacks" in wanted else ()
     dumped: tuple[int, ...] = ()
     if dump:
-        dumped = _await(run_dir, dump, asked, config.respond.dump_wait_s, failed)
+        dumped = _await(run_dir, dump, asked, config.respond.dump_wait_s, failed, ending)
         dumped = tuple(sorted({*dumped, *_ask_servers(run_dir, asked, dumped, failed)}))
     return Collected(dumped, stacked, failed, time.monotonic() - started)
 
@@ -107,6 +113,7 @@ def _await(
     ranks: Iterable[RankState],
     wait_s: float,
     failed: dict[tuple[str, int], str],
+    ending: threading.Event,
 ) -> tuple[int, ...]:
     """The ranks that answered that they dumped; why not, of the others, goes into `failed`."""
     waiting = {it.rank for it in ranks}
@@ -125,8 +132,8 @@ def _await(
             # A rank that can answer does so about as fast as its peers; the others are the ones to look at.
             deadline = min(deadline, time.monotonic() + _GRACE_S)
             most = 0
-        if waiting:
-            time.sleep(_LOOK_EVERY_S)
+        if waiting and ending.wait(_LOOK_EVERY_S):
+            break
     waited_s = time.monotonic() - started
     silent = f"no answer in {waited_s:.0f} s: no thread of it runs, or no monitor"
     failed.update({("dump", rank): silent for rank in sorted(waiting)})
