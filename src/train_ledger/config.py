@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from train_ledger.run_dir import RunDir
+from train_ledger.run_dir import RunDir, read_small
 
 __all__ = [
     "Alerts",
@@ -29,6 +29,11 @@ __all__ = [
     "Respond",
     "load",
 ]
+
+
+_LARGEST_INT = 1 << 53
+_LARGEST_FLOAT = 1e9
+"""Thirty years in seconds: what is larger is a slip, and no timer takes it."""
 
 
 class ConfigError(Exception):
@@ -93,8 +98,8 @@ class Respond:
     """
 
     on_page: tuple[str, ...] = ("dump", "stacks", "diagnose")
-    dump_wait_s: float = 15.0
-    stacks_wait_s: float = 20.0
+    dump_wait_s: float = 8.0
+    stacks_wait_s: float = 8.0
     page_waits_s: float = 10.0
 
 
@@ -133,11 +138,13 @@ class Config:
 def load(run_dir: RunDir | None = None) -> Config:
     """The configuration that holds for a run.
 
-    Raises ConfigError for a file that is no TOML, an unknown table or key, or a value of the wrong type.
+    Raises ConfigError for what is no file or no TOML, an unknown table or key, or a value of the wrong type.
     """
     for path in _candidates(run_dir):
-        if path.is_file():
+        try:
             return _read(path)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
     return Config()
 
 
@@ -149,9 +156,14 @@ def _candidates(run_dir: RunDir | None) -> list[Path]:
 
 def _read(path: Path) -> Config:
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        content = tomllib.loads(read_small(path, limit_bytes=1 << 20).decode())
+    except (FileNotFoundError, NotADirectoryError):
+        raise
+    except RecursionError:
+        raise ConfigError(f"{path}: is nested too deeply") from None
     except (OSError, ValueError) as error:
-        raise ConfigError(f"{path}: {error}") from error
+        why = error.strerror if isinstance(error, OSError) else error
+        raise ConfigError(f"{path}: {why}") from error
     tables = {f.name: f.default_factory for f in dataclasses.fields(Config) if callable(f.default_factory)}
     for name in content:
         if name not in tables:
@@ -169,11 +181,12 @@ def _table(path: Path, name: str, kind: type[_Table], content: object) -> _Table
     if not isinstance(content, Mapping):
         raise ConfigError(f"{path}: [{name}] must be a table")
     default = kind()
+    known = {f.name for f in dataclasses.fields(default)}  # type: ignore[arg-type]
     values: dict[str, Any] = {}
     for key, value in content.items():
-        if not hasattr(default, key):
-            known = ", ".join(sorted(f.name for f in dataclasses.fields(default)))  # type: ignore[arg-type]
-            raise ConfigError(f"{path}: unknown key {key} in [{name}]; known are {known}")
+        if key not in known:
+            listed = ", ".join(sorted(known))
+            raise ConfigError(f"{path}: unknown key {key} in [{name}]; known are {listed}")
         values[key] = _value(path, f"{name}.{key}", getattr(default, key), value)
     return kind(**values)
 
@@ -182,9 +195,9 @@ def _value(path: Path, key: str, default: object, value: Any) -> Any:
     if isinstance(default, bool):
         good = isinstance(value, bool)
     elif isinstance(default, int):
-        good = isinstance(value, int) and not isinstance(value, bool) and value >= 0
+        good = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _LARGEST_INT
     elif default is None or isinstance(default, float):
-        good = isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
+        good = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= _LARGEST_FLOAT
         value = float(value) if good else value
     elif isinstance(default, str):
         good = isinstance(value, str)
@@ -192,6 +205,17 @@ def _value(path: Path, key: str, default: object, value: Any) -> Any:
         good = isinstance(value, list) and all(isinstance(item, str) for item in value)
         value = tuple(value) if good else value
     if not good:
+        number = isinstance(value, int | float) and not isinstance(value, bool)
         wanted = "a number, 0 or more" if default is None else f"like {default!r}"
-        raise ConfigError(f"{path}: {key} must be {wanted}, is {value!r}")
+        if number and isinstance(default, int | float | None):
+            wanted = f"from 0 to {_LARGEST_INT if isinstance(default, int) else _LARGEST_FLOAT:g}"
+        raise ConfigError(f"{path}: {key} must be {wanted}, is {_in_short(value)}")
     return value
+
+
+def _in_short(value: object) -> str:
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes no whole number of thousands of digits
+        return f"too large {type(value).__name__}"
+    return text if len(text) <= 60 else f"{text[:60]}…"

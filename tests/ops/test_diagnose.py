@@ -1,12 +1,13 @@
 import json
 import os
 import pickle
+from dataclasses import replace
 
 import pytest
 
 from train_ledger.chaos import fleet
 from train_ledger.config import Config
-from train_ledger.ops import diagnose
+from train_ledger.ops import diagnose, read_state
 
 
 def at_its_end(made):
@@ -195,3 +196,87 @@ def test_an_open_checkpoint_is_named_as_the_reason_for_the_limit(tmp_path):
     found = diagnose(made.run_dir, Config(), at=made.t + 100)
     assert found.cause == "none"
     assert found.evidence[0].endswith("(limit 600 s, since a checkpoint is being saved by rank 0)")
+
+
+def with_losses(made, first_bad, *, last_step):
+    """Every rank goes on to its `last_step`, its loss not finite from `first_bad[rank]` on (None: never)."""
+    for rank, path in made.run_dir.signal_files():
+        with path.open("a") as file:
+            for step in range(51, last_step[rank] + 1):
+                bad = first_bad[rank] is not None and step >= first_bad[rank]
+                loss = "NaN" if bad else 2.0
+                line = {"t": made.t + step - 50, "step": step, "rank": rank, "loss": loss, "step_time_s": 1.0}
+                file.write(json.dumps(line) + "\n")
+
+
+@pytest.mark.parametrize(
+    ("first_bad", "last_step", "named"),
+    [
+        ([60, 60, 60, 60], [70, 70, 70, 70], ()),
+        ([60, 60, 60, 60], [70, 69, 70, 71], ()),
+        ([60, None, None, None], [70, 70, 70, 70], (0,)),
+        ([60, 63, 63, 63], [70, 70, 70, 70], (0,)),
+        ([60, None, None, None], [70, 59, 70, 70], ()),
+    ],
+    ids=["all at once", "some are lines behind", "one alone", "one first", "one not heard of that step"],
+)
+def test_a_nan_names_a_rank_only_where_the_others_were_finite_then(tmp_path, first_bad, last_step, named):
+    made = fleet.write(
+        tmp_path / "run", fault="slow_rank", hosts=1, ranks_per_host=4, fault_step=50, steps=51
+    )
+    with_losses(made, first_bad, last_step=last_step)
+    found = diagnose(made.run_dir, Config(), at=made.t + 25)
+    assert (found.cause, found.ranks, found.since_step) == ("numeric.nan", named, 60)
+
+
+def a_state(run_dir, made, **changes):
+    state = read_state(run_dir, Config(), made.t + 5)
+    ranks = {rank: replace(it, **changes.get(f"rank_{rank}", {})) for rank, it in state.ranks.items()}
+    return replace(state, ranks=ranks)
+
+
+def test_dumps_written_at_the_launcher_s_sigterm_do_not_accuse_those_it_ended(tmp_path):
+    """Rank 3 was killed without a word; the launcher then ended 0 to 2, two of them on their way to number 7."""
+    made = fleet.write(tmp_path / "run", fault="process_gone", culprit=3, hosts=1, ranks_per_host=4)
+    for rank in (0, 1, 2):
+        line = {
+            "t": made.fault_t + 1,
+            "rank": rank,
+            "attempt": 0,
+            "step": 50,
+            "event": "signal",
+            "number": 15,
+        }
+        with made.run_dir.signals_of(rank).open("a") as file:
+            file.write(json.dumps(line) + "\n")
+    put_dumps(made, behind={1, 2})
+    made.run_dir.comm_trace_of(3).unlink()
+    gone = {f"rank_{rank}": {"gone_t": made.fault_t + 2} for rank in range(4)}
+    found = diagnose(made.run_dir, Config(), state=a_state(made.run_dir, made, **gone))
+    assert (found.cause, found.ranks) == ("hang.rank_died", (3,))
+
+
+def test_a_rank_that_gloo_aborted_is_not_the_one_that_fell_first(tmp_path):
+    made = fleet.write(tmp_path / "run", fault="process_gone", culprit=3, hosts=1, ranks_per_host=4)
+    made.run_dir.stacks().mkdir()
+    (made.run_dir.stacks() / "rank_3.txt").write_text("Fatal Python error: Aborted\n\nThread 0x1:\n")
+    gone = {"rank_3": {"gone_t": made.fault_t + 2}}
+    found = diagnose(made.run_dir, Config(), state=a_state(made.run_dir, made, **gone))
+    assert found.ranks == ()
+
+
+def test_a_rank_that_left_while_the_others_wait_for_it_is_the_one(tmp_path):
+    made = fleet.write(tmp_path / "run", fault="process_gone", culprit=3, hosts=1, ranks_per_host=4)
+    with made.run_dir.signals_of(3).open("a") as file:
+        file.write(json.dumps({"t": made.fault_t, "rank": 3, "attempt": 0, "event": "run_end"}) + "\n")
+    found = diagnose(made.run_dir, Config(), at=made.t + 5)
+    assert (found.cause, found.ranks) == ("hang.rank_died", (3,))
+
+
+def test_from_files_alone_nobody_says_that_no_process_was_seen_dead(tmp_path):
+    made = fleet.write(tmp_path / "run", fault="process_gone", culprit=3, hosts=1, ranks_per_host=4)
+    found = diagnose(made.run_dir, Config(), at=made.t + 5)
+    assert "hang.rank_died" not in [it.cause for it in found.ruled_out]
+    assert any(line.startswith("processes: ") for line in found.not_observed)
+    kept = diagnose(made.run_dir, Config(), state=a_state(made.run_dir, made))
+    assert "hang.rank_died" in [it.cause for it in kept.ruled_out]

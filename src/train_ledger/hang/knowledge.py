@@ -20,7 +20,8 @@ __all__ = ["RankKnowledge", "first_fallen", "in_words"]
 class RankKnowledge:
     """What the run's own files say of one rank; None or False where they say nothing.
 
-    `exception` is "Type: message", `signal` the number of the signal that ended the process.
+    `exception` is "Type: message", `signal` the number of the signal that ended the process, `ended` that the
+    rank itself said that its run ended.
     """
 
     rank: int
@@ -28,6 +29,7 @@ class RankKnowledge:
     step: int | None = None
     phase: str | None = None
     gone: bool = False
+    ended: bool = False
     exception: str | None = None
     signal: int | None = None
 
@@ -50,13 +52,18 @@ _DONE_TO_IT = (signals.SIGTERM, signals.SIGINT, signals.SIGABRT)
 
 
 def first_fallen(known: Mapping[int, RankKnowledge], world: Collection[int]) -> tuple[int, ...]:
-    """The ranks that fell by themselves; empty where a death can as well be a consequence."""
+    """The ranks that fell by themselves; empty where a death can as well be a consequence.
+
+    First those that say why. Else few ranks that are gone without a word, or that said that their run ended,
+    while the others go on, or tell of a closed connection or of the launcher's signal.
+    """
     by_reason = [rank for rank, it in known.items() if _fell_by_itself(it)]
     if by_reason:
         return tuple(sorted(by_reason))
-    gone = [rank for rank, it in known.items() if it.gone]
-    silent = [rank for rank in gone if known[rank].exception is None and known[rank].signal is None]
-    return tuple(sorted(silent)) if silent and len(gone) * 2 < max(len(world), len(known)) else ()
+    gone = [rank for rank, it in known.items() if it.gone and it.exception is None and it.signal is None]
+    silent = [rank for rank in gone if not known[rank].ended]
+    left = silent or [rank for rank, it in known.items() if it.ended and it.signal is None]
+    return tuple(sorted(left)) if 2 * len(left) < max(len(world), len(known)) else ()
 
 
 def _fell_by_itself(rank: RankKnowledge) -> bool:
@@ -76,7 +83,7 @@ def in_words(rank: RankKnowledge) -> str | None:
         f"at step {rank.step}" if rank.step is not None else "",
         f"in phase {rank.phase}" if rank.phase else "",
     ]
-    ends = []
+    ends = ["it said that its run ended"] if rank.ended else []
     if rank.gone or rank.signal is not None:
         ends.append("its process is gone" + (f" ({_signal(rank.signal)})" if rank.signal is not None else ""))
     if rank.exception:

@@ -20,6 +20,9 @@ from train_ledger.ledger.state import RankState
 __all__ = ["RankFold"]
 
 _WINDOW = 20
+_HEALTHY_STEPS = 100
+"""A fault after so many finite steps is another one."""
+
 _WARM_UP_STEPS = 2
 """The first steps of an attempt compile, tune and fill caches: they are no steady ones."""
 
@@ -59,6 +62,7 @@ class RankFold:
         self.values: Mapping[str, float] = {}
         self.nonfinite_total = 0
         self.nonfinite_since_t: float | None = None
+        self.nonfinite_since_step: int | None = None
         self.nonfinite_step: int | None = None
         self.nonfinite_t: float | None = None
         self._steps = 0
@@ -121,8 +125,9 @@ class RankFold:
             bad = not math.isfinite(loss)
         if bad:
             self.nonfinite_total += 1
-            if self.nonfinite_since_t is None:
-                self.nonfinite_since_t = t
+            healed = self.nonfinite_step is not None and fact.step - self.nonfinite_step > _HEALTHY_STEPS
+            if self.nonfinite_since_t is None or healed:
+                self.nonfinite_since_t, self.nonfinite_since_step = t, fact.step
             if self.nonfinite_t is None or t >= self.nonfinite_t:
                 self.nonfinite_step, self.nonfinite_t = fact.step, t
 
@@ -130,7 +135,7 @@ class RankFold:
         """The step went back within an attempt: a restart that nobody counted."""
         self.lap += 1
         self._steps = 0
-        self.nonfinite_step = self.nonfinite_t = self.nonfinite_since_t = None
+        self.nonfinite_step = self.nonfinite_t = self.nonfinite_since_t = self.nonfinite_since_step = None
 
     def _time_step(self, fact: Step, interval_s: float, stride: int) -> None:
         self.stride = stride
@@ -240,6 +245,7 @@ class RankFold:
             values=self.values,
             nonfinite_total=self.nonfinite_total,
             nonfinite_since_t=_less(self.nonfinite_since_t, lead_s),
+            nonfinite_since_step=self.nonfinite_since_step,
             nonfinite_step=self.nonfinite_step,
             nonfinite_t=_less(self.nonfinite_t, lead_s),
         )

@@ -23,8 +23,9 @@ class RankState:
     `worker_server` is where torch's own server of this rank answers ("unix:/path" or "tcp:127.0.0.1:port").
     `gone_t` is when its process was found dead, `ended` that it said run_end. `nonfinite_total` counts the
     steps of this attempt with a loss that was not finite (or vanished beside a non-finite gradient norm);
-    `nonfinite_since_t` is when the first, `nonfinite_step` and `nonfinite_t` which and when the last was.
-    `values` are those of the last completed step.
+    `nonfinite_since_t` and `nonfinite_since_step` are when and which the first was that 100 finite ones have
+    not followed, `nonfinite_step` and `nonfinite_t` which and when the last was. `values` are those of the
+    last completed step.
     """
 
     rank: int
@@ -47,6 +48,7 @@ class RankState:
     values: Mapping[str, float] = field(default_factory=dict)
     nonfinite_total: int = 0
     nonfinite_since_t: float | None = None
+    nonfinite_since_step: int | None = None
     nonfinite_step: int | None = None
     nonfinite_t: float | None = None
 

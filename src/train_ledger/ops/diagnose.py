@@ -20,6 +20,7 @@ from train_ledger.ops.commands import next_commands
 from train_ledger.ops.evidence import gather
 from train_ledger.ops.hang_cause import of_hang
 from train_ledger.ops.words import step_clock
+from train_ledger.render import ranks_in_words
 from train_ledger.run_dir import RunDir
 from train_ledger.sources import read_all
 
@@ -33,17 +34,19 @@ def diagnose(
 ) -> Diagnosis:
     """The one cause for the state of a run as known at `at` (unix seconds; None: now).
 
-    `state` hands in a state that was folded already, as the keeper has it. Raises RunDirError where run.json
-    or the signals cannot be used.
+    `state` hands in a state that was folded already, as the keeper has it, who looks at processes too.
+    Raises RunDirError where run.json or the signals cannot be used.
     """
     run = run_dir.read_run()
+    processes_seen = state is not None
     state = state or read_state(run_dir, config, at)
     firing = {rule.name: found for rule in RULES if (found := rule.check(state, config.alerts))}
     hung = state.state in _HUNG or "TrainingStepStalled" in firing
     if "TrainingRestartLoop" in firing and (state.state == "stopped" or not hung):
         diagnosis = _of_alert(state, "restart_loop", firing["TrainingRestartLoop"])
     elif hung:
-        diagnosis = of_hang(state, gather(run_dir, config, state, until_t=at))
+        evidence = gather(run_dir, config, state, until_t=at)
+        diagnosis = of_hang(state, evidence, processes_seen=processes_seen)
     elif state.state == "numeric_fault" or "TrainingLossNotFinite" in firing:
         diagnosis = _of_loss(state)
     elif "CheckpointSaveFailed" in firing:
@@ -94,19 +97,27 @@ def _of_checkpoint(state: RunState, firings: Iterable[Any]) -> Diagnosis:
 
 
 def _of_loss(state: RunState) -> Diagnosis:
-    bad = {rank: it for rank, it in state.ranks.items() if it.nonfinite_step is not None}
-    first = min((it.nonfinite_step for it in bad.values() if it.nonfinite_step is not None), default=None)
-    own = tuple(sorted(rank for rank, it in bad.items() if it.nonfinite_step == first))
-    named = own if 2 * len(own) < len(state.ranks) else ()
-    where = f"ranks {list(own)}" if len(own) < len(state.ranks) else "every rank (one value for all of them)"
+    """Named are ranks whose loss of the first bad step was not finite while all others' of that step was."""
+    bad = {rank: it for rank, it in state.ranks.items() if it.nonfinite_since_step is not None}
+    first = min(
+        (it.nonfinite_since_step for it in bad.values() if it.nonfinite_since_step is not None), default=0
+    )
+    own = tuple(sorted(rank for rank, it in bad.items() if it.nonfinite_since_step == first))
+    others = [it for rank, it in state.ranks.items() if rank not in own]
+    finite = [it.rank for it in others if it.step is not None and it.step >= first]
+    named = own if others and len(finite) == len(others) and len(own) < len(others) else ()
+    if not others:
+        said = "on every rank: one value for all of them"
+    else:
+        said = f"on {ranks_in_words(own)}; finite on {ranks_in_words(finite)}"
     return Diagnosis(
         state=state.state,
         cause="numeric.nan",
         ranks=named,
-        confidence="high" if named or len(own) == len(state.ranks) else "medium",
+        confidence="high" if named or not others else "medium",
         since_step=first,
-        since_t=min((it.nonfinite_t for it in bad.values() if it.nonfinite_t), default=None),
-        evidence=(f"the loss of step {first} is not finite on {where}", step_clock(state)),
+        since_t=min((it.nonfinite_since_t for it in bad.values() if it.nonfinite_since_t), default=None),
+        evidence=(f"the loss of step {first} is not finite {said}", step_clock(state)),
     )
 
 

@@ -6,8 +6,9 @@ was written after the moment that is asked about was not known then; both are to
 
 from __future__ import annotations
 
+import signal
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from train_ledger.run_dir import RunDir
 
 __all__ = ["HangEvidence", "gather", "knowledge_of"]
 
+_ABORTED = b"Fatal Python error: Aborted"
 _CLOCK_SLACK_S = 30.0
 """File times are the file server's, the step clock is rank 0's."""
 
@@ -29,9 +31,9 @@ class HangEvidence:
     """The answer of the dumps, and where each rank stands by its stack.
 
     `fallen` are the ranks that raised or died by themselves, before others fell with them. `standing` maps a
-    rank to "collective", "host", "set_up" or "unknown". `odd_ranks` are those whose stack
-    stands in host code while most others wait in a collective; empty where no such majority is clear. `lines`
-    say where they stand, `tally` how many wait.
+    rank to "collective", "host", "set_up" or "unknown". `odd_ranks` are those whose stack stands in host code
+    while most others wait in a collective or in the set-up of communication; empty where no such majority is
+    clear. `lines` say where they stand, `tally` how many wait.
     """
 
     answer: HangAnswer
@@ -48,7 +50,7 @@ def gather(run_dir: RunDir, config: Config, state: RunState, *, until_t: float |
     since_t = _since(state)
     dumps = _files(run_dir.comm_traces(state.attempt), None, until_t)
     found, unread = stacks.read(_files(run_dir.stacks(state.attempt), since_t, until_t))
-    known = knowledge_of(state)
+    known = knowledge_of(state, _aborted(run_dir, state))
     answer = hang.analyse(
         dumps,
         stacks=found,
@@ -92,8 +94,21 @@ def _files(folder: Path, since_t: float | None, until_t: float | None) -> list[P
     ]
 
 
-def knowledge_of(state: RunState) -> dict[int, RankKnowledge]:
-    """What the state knows of each rank, in the words of the hang room."""
+def _aborted(run_dir: RunDir, state: RunState) -> list[int]:
+    """The ranks whose last stack, as faulthandler wrote it, says that abort() was called in them."""
+    found = []
+    for rank in state.ranks:
+        file = run_dir.stacks(state.attempt) / f"rank_{rank}.txt"
+        if file.is_file() and file.stat().st_size and file.read_bytes()[:64].startswith(_ABORTED):
+            found.append(rank)
+    return found
+
+
+def knowledge_of(state: RunState, aborted: Collection[int] = ()) -> dict[int, RankKnowledge]:
+    """What the state knows of each rank, in the words of the hang room.
+
+    `aborted` are ranks that cannot say so themselves: a signal of their own library ended them.
+    """
     return {
         rank: RankKnowledge(
             rank=rank,
@@ -101,8 +116,9 @@ def knowledge_of(state: RunState) -> dict[int, RankKnowledge]:
             step=it.step,
             phase=it.phase,
             gone=it.gone_t is not None,
+            ended=it.ended,
             exception=it.exception,
-            signal=it.signal,
+            signal=it.signal or (signal.SIGABRT if rank in aborted else None),
         )
         for rank, it in state.ranks.items()
     }
@@ -110,7 +126,7 @@ def knowledge_of(state: RunState) -> dict[int, RankKnowledge]:
 
 def _odd(standing: Mapping[int, str]) -> tuple[int, ...]:
     counts = Counter(standing.values())
-    if 2 * counts["collective"] <= len(standing):
+    if 2 * (counts["collective"] + counts["set_up"]) <= len(standing):
         return ()
     return tuple(sorted(rank for rank, where in standing.items() if where == "host"))
 

@@ -26,8 +26,11 @@ _FROM_OUTSIDE = {int(number): number.name for number in (signal.SIGTERM, signal.
 _ALONE = ("data", "compile", "checkpoint_save", "checkpoint_load", "evaluation")
 
 
-def of_hang(state: RunState, evidence: HangEvidence) -> Diagnosis:
-    """The cause of a hang, from a folded state and what the dumps and stacks say."""
+def of_hang(state: RunState, evidence: HangEvidence, *, processes_seen: bool) -> Diagnosis:
+    """The cause of a hang, from a folded state and what the dumps and stacks say.
+
+    `processes_seen` says whether somebody looked at the ranks' processes, so that none dead means something.
+    """
     answer = evidence.answer
     if _ended_from_outside(state) and (not _stood_before(state) or answer.kind in (None, "no_mismatch")):
         # What was dumped as it ended shows ranks on their way out; nobody is accused by that.
@@ -44,14 +47,14 @@ def of_hang(state: RunState, evidence: HangEvidence) -> Diagnosis:
         since_step=state.step,
         since_t=state.last_step_t,
         evidence=tuple(_evidence(state, answer, evidence, ranks)),
-        ruled_out=(*answer.ruled_out, *_ruled_out(state)),
-        not_observed=(*answer.not_observed, *evidence.not_observed),
+        ruled_out=(*answer.ruled_out, *_ruled_out(state, processes_seen)),
+        not_observed=(*answer.not_observed, *evidence.not_observed, *_unseen(processes_seen)),
         details=answer,
     )
 
 
 def _cause(state: RunState, evidence: HangEvidence) -> tuple[str, tuple[int, ...]]:
-    answer, dead = evidence.answer, _dead_first(evidence)
+    answer, dead = evidence.answer, _dead_first(state, evidence)
     if answer.findings and answer.kind in _MISMATCHES:
         return "hang.mismatch", answer.culprits
     if dead:
@@ -83,12 +86,19 @@ def _stood_before(state: RunState) -> bool:
     return ended_t - state.last_step_t > state.stall_threshold_s
 
 
-def _dead_first(evidence: HangEvidence) -> tuple[int, ...]:
-    """Ranks that raised or died by themselves and, where the dumps name somebody, are those named."""
+def _dead_first(state: RunState, evidence: HangEvidence) -> tuple[int, ...]:
+    """Ranks that raised or died by themselves and, where the dumps name somebody, are those named.
+
+    Dumps that ranks write as the launcher ends them show where they were by then: that one of these had not
+    come accuses it of nothing where another rank had fallen before and the run had not stood still.
+    """
     culprits = evidence.answer.culprits
-    if not culprits:
-        return evidence.fallen
-    return culprits if set(culprits) <= set(evidence.fallen) else ()
+    if not culprits or set(culprits) <= set(evidence.fallen):
+        return culprits or evidence.fallen
+    ended = {rank for rank in culprits if _end_from_outside(state.ranks[rank])} if evidence.fallen else set()
+    return (
+        evidence.fallen if set(culprits) - set(evidence.fallen) <= ended and not _stood_before(state) else ()
+    )
 
 
 def _cause_of(finding: Finding, evidence: HangEvidence, state: RunState) -> str:
@@ -166,11 +176,20 @@ def _evidence(
     yield from evidence.tally
 
 
-def _ruled_out(state: RunState) -> Iterable[RuledOut]:
+def _unseen(processes_seen: bool) -> Iterable[str]:
+    if not processes_seen:
+        yield "processes: whether each still lives is looked at by `train-ledger watch` alone"
+
+
+def _ruled_out(state: RunState, processes_seen: bool) -> Iterable[RuledOut]:
     if state.phase is None:
         yield RuledOut("a checkpoint, an evaluation or the start-up that takes long", "no such phase is open")
     if state.attempt == 0 or state.step is not None:
         yield RuledOut("a restart under way", f"attempt {state.attempt} has not been followed by another")
     ranks = state.ranks.values()
-    if ranks and not any(it.gone_t is not None or it.exception or it.signal in _FROM_OUTSIDE for it in ranks):
+    if (
+        processes_seen
+        and ranks
+        and not any(it.gone_t is not None or it.exception or it.signal in _FROM_OUTSIDE for it in ranks)
+    ):
         yield RuledOut("hang.rank_died", f"no process of the {len(ranks)} ranks was seen dead, none raised")

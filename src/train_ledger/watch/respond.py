@@ -183,6 +183,11 @@ def _take_stacks(
 ) -> tuple[int, ...]:
     here = socket.gethostname()
     pids = {it.rank: it.pid for it in ranks if it.pid is not None and it.host in (None, here)}
-    problems = stacks.take(pids, run_dir.stacks(attempt), timeout_s=config.respond.stacks_wait_s)
+    wait_s, folder = config.respond.stacks_wait_s, run_dir.stacks(attempt)
+    # With the frames of C a rank that waits in a send, a receive or the store shows where it does. It takes
+    # longer, which does not hurt a job that stands still.
+    problems = stacks.take(pids, folder, timeout_s=wait_s, native=True)
+    if problems:
+        problems = stacks.take({rank: pids[rank] for rank in problems}, folder, timeout_s=wait_s)
     failed.update({("stacks", rank): why for rank, why in problems.items()})
     return tuple(sorted(set(pids) - set(problems)))
