@@ -236,7 +236,7 @@ def a_state(run_dir, made, **changes):
 
 
 def test_dumps_written_at_the_launcher_s_sigterm_do_not_accuse_those_it_ended(tmp_path):
-    """Rank 3 was killed without a word; the launcher then ended 0 to 2, two of them on their way to number 7."""
+    """Rank 3 was killed without a word; the launcher then ended 0 to 2, two of them on their way there."""
     made = fleet.write(tmp_path / "run", fault="process_gone", culprit=3, hosts=1, ranks_per_host=4)
     for rank in (0, 1, 2):
         line = {
