@@ -1,3 +1,5 @@
+import os
+
 import pytest
 
 from train_ledger.config import Config, ConfigError, load
@@ -45,9 +47,31 @@ def test_lists_become_tuples_and_whole_numbers_do_for_seconds(run):
         ('[notify]\nurls = "slack://x"\n', "notify.urls must be"),
         ("alerts = 3\n", r"\[alerts\] must be a table"),
         ("[alerts\n", "train-ledger.toml: "),
+        (f"[alerts]\nstall_floor_s = {'9' * 400}\n", r"stall_floor_s must be from 0 to 1e\+09, is 9+…"),
+        ("[alerts]\nstall_floor_s = 0x" + "f" * 9000, "must be from 0 to .*, is too large int"),
+        ("[alerts]\nstall_floor_s = inf\n", r"stall_floor_s must be from 0 to 1e\+09, is inf"),
+        ("[alerts]\nstall_floor_s = nan\n", "stall_floor_s must be from 0"),
+        ("[limits]\ndump_bytes = 9999999999999999\n", "dump_bytes must be from 0 to"),
+        ("[alerts]\n__doc__ = 1\n", "unknown key __doc__ "),
+        ("x = " + "[" * 100_000, "is nested too deeply"),
     ],
 )
 def test_a_mistake_is_named_with_its_file_and_what_would_do(run, text, said):
     run.config_file.write_text(text)
     with pytest.raises(ConfigError, match=said):
+        load(run)
+
+
+@pytest.mark.parametrize(
+    ("make", "why"),
+    [
+        (lambda path: path.mkdir(), "is a folder, but a file is wanted"),
+        (os.mkfifo, "is a FIFO, but a file is wanted"),
+        (lambda path: path.symlink_to("nowhere"), "is a link to a file that is not there"),
+        (lambda path: path.write_bytes(b"\xff"), "can't decode"),
+    ],
+)
+def test_a_configuration_that_is_there_and_no_file_is_not_taken_for_none(run, make, why):
+    make(run.config_file)
+    with pytest.raises(ConfigError, match=rf"train-ledger\.toml: .*{why}"):
         load(run)

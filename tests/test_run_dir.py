@@ -1,10 +1,11 @@
 import json
 import os
+import socket
 from pathlib import Path
 
 import pytest
 
-from train_ledger.run_dir import RunDir, RunDirError, write_atomically
+from train_ledger.run_dir import RunDir, RunDirError, parsed_json, read_small, write_atomically
 
 
 def test_the_first_attempt_has_no_folder_of_its_own():
@@ -73,3 +74,51 @@ def test_a_failed_replacement_leaves_the_old_file_and_no_litter(tmp_path, monkey
         write_atomically(file, b"new")
     assert file.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [file]
+
+
+def _folder(path):
+    path.mkdir()
+
+
+def _socket(path):
+    with socket.socket(socket.AF_UNIX) as here:
+        here.bind(str(path))
+
+
+@pytest.mark.parametrize(
+    ("make", "why"),
+    [
+        (os.mkfifo, "is a FIFO, but a file is wanted"),
+        (_folder, "is a folder, but a file is wanted"),
+        (_socket, "is a socket, but a file is wanted"),
+        (lambda path: path.symlink_to("/dev/zero"), "is a device, but a file is wanted"),
+        (lambda path: path.symlink_to("nowhere"), "is a link to a file that is not there"),
+        (lambda path: path.write_bytes(b"x" * 101), "is larger than 0 MiB"),
+    ],
+)
+def test_what_is_no_small_file_is_named_and_never_waited_for(tmp_path, monkeypatch, make, why):
+    monkeypatch.chdir(tmp_path)  # a socket's path must be short
+    make(path := tmp_path / "f") if make is not _socket else _socket(path := type(tmp_path)("f"))
+    with pytest.raises(OSError, match=why) as refused:
+        read_small(path, limit_bytes=100)
+    assert not isinstance(refused.value, FileNotFoundError)
+
+
+def test_a_small_file_is_read_and_a_missing_one_is_missing(tmp_path):
+    (tmp_path / "f").write_bytes(b"x" * 100)
+    assert read_small(tmp_path / "f", limit_bytes=100) == b"x" * 100
+    with pytest.raises(FileNotFoundError):
+        read_small(tmp_path / "g")
+
+
+def test_json_that_nests_too_deeply_is_no_json():
+    with pytest.raises(ValueError, match="nested too deeply"):
+        parsed_json("[" * 100_000)
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.write_text('{"a":' * 100_000)])
+def test_a_run_json_that_cannot_be_read_is_one_sentence(tmp_path, make):
+    run = RunDir(tmp_path)
+    make(run.run_json)
+    with pytest.raises(RunDirError, match=r"run\.json: is .*; mend or remove the file"):
+        run.read_run()

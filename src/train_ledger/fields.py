@@ -11,12 +11,28 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["EVENTS", "FIELDS", "PHASES", "REQUIRED", "Field", "read_number", "written_number"]
+__all__ = [
+    "EVENTS",
+    "FIELDS",
+    "LARGEST_ATTEMPT",
+    "LARGEST_WORLD_SIZE",
+    "PHASES",
+    "REQUIRED",
+    "Field",
+    "read_number",
+    "read_world_size",
+    "written_number",
+]
 
 Kind = Literal["gauge", "counter"]
 Layer = Literal["task", "process", "launcher"]
 
 REQUIRED = ("t", "step", "rank")
+
+LARGEST_WORLD_SIZE = 1 << 20
+"""No job is larger; a number beyond it is a slip that must cost a reader neither time nor memory."""
+
+LARGEST_ATTEMPT = 100_000
 
 PHASES = (
     "start_up",
@@ -150,6 +166,16 @@ _WORDS = {
     "-Infinity": -math.inf,
     "-inf": -math.inf,
 }
+
+
+def read_world_size(value: object) -> int | None:
+    """The number of ranks that a file tells, or None where it is none that a job can have.
+
+    >>> read_world_size(8), read_world_size(10**9), read_world_size(True), read_world_size("8")
+    (8, None, None, None)
+    """
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    return value if whole and 0 < value <= LARGEST_WORLD_SIZE else None  # type: ignore[operator, return-value]
 
 
 def read_number(value: object) -> float | None:

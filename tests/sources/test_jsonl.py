@@ -99,8 +99,6 @@ def test_a_blank_line_says_nothing(line: bytes) -> None:
         (b'{"t": 1, "st', "not_json"),
         (b"step 5 loss 2.3", "not_json"),
         (b"[" * 100_000, "not_json"),
-        (b'{"t":1,"step":1,"rank":0,"note":"gr\xf6\xdfer"}', "not_utf8"),
-        (b'{"t":NaN,"step":1,"rank":0,"note":"\\ud800"}', "not_utf8"),
         (b'{"step":1,"rank":0}', "missing_field"),
         (b'{"t":null,"step":1,"rank":0}', "missing_field"),
         (b'{"t":1,"rank":0}', "missing_field"),
@@ -114,6 +112,9 @@ def test_a_blank_line_says_nothing(line: bytes) -> None:
         (b'{"t":1,"step":1,"rank":-1}', "bad_number"),
         (b'{"t":1,"step":1,"rank":true}', "bad_number"),
         (b'{"t":1,"step":1,"rank":0,"attempt":"x"}', "bad_number"),
+        (b'{"t":1,"step":1,"rank":0,"attempt":100001}', "bad_number"),
+        (b'{"t":1,"step":1,"rank":1048576}', "bad_number"),
+        (b'{"t":1,"step":1,"rank":0,"note":\xff}', "not_json"),
         (b'{"t":1,"step":"NaN","rank":0}', "bad_number"),
     ],
 )
@@ -166,3 +167,35 @@ def test_what_a_writer_writes_is_read_back(t: float, step: int, values: dict[str
     }
     fact = step_of(json.dumps({"t": t, "step": step, "rank": 3, **own}).encode())
     assert (fact.t, fact.step, fact.rank, fact.values) == (t, step, 3, own)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [b"gr\xf6\xdfer", b"\\ud800", b"half a pair \\ud83d!"],
+    ids=["latin-1", "surrogate", "half of an emoji"],
+)
+def test_an_exception_whose_message_is_no_text_is_told_all_the_same(message: bytes) -> None:
+    """A file name in it may be any bytes; that the rank raised must not be lost for it."""
+    decoder = SignalDecoder()
+    line = b'{"t":1,"rank":2,"event":"exception","type":"OSError","message":"%b"}' % message
+    event = decoder.decode(line, "rank_00002.jsonl:7")
+    assert isinstance(event, Event)
+    assert event.details["type"] == "OSError"
+    assert "\N{REPLACEMENT CHARACTER}" in event.details["message"]
+    event.details["message"].encode()
+    assert decoder.bad_lines == {"not_utf8": 1}
+    assert decoder.where == {"not_utf8": "rank_00002.jsonl:7"}
+
+
+def test_a_world_that_no_job_has_is_left_out_of_its_run_start_and_counted() -> None:
+    decoder = SignalDecoder()
+    event = decoder.decode(b'{"t":1,"rank":0,"event":"run_start","world_size":1000000000,"pid":7}', "f:1")
+    assert isinstance(event, Event)
+    assert event.details == {"pid": 7}
+    assert decoder.last_problem == "f:1: bad_value of world_size"
+
+
+def test_a_file_of_a_rank_that_no_job_has_lends_no_rank() -> None:
+    decoder = SignalDecoder()
+    assert decoder.decode(b'{"t":1,"step":1}', rank=999_999_999) is None
+    assert decoder.bad_lines == {"bad_number": 1}

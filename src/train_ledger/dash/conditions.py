@@ -6,13 +6,15 @@ Prometheus compares. Only so can the two judges not disagree.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from itertools import pairwise
 from math import isfinite
 from statistics import median
 
 from train_ledger.config import Alerts
-from train_ledger.ledger.state import RankState, RunState
+from train_ledger.ledger.attempts import restarts
+from train_ledger.ledger.state import Attempt, RankState, RunState
 
 __all__ = [
     "checkpoint_due_t",
@@ -71,10 +73,13 @@ def _longest_silence_s(rank: RankState, state: RunState, alerts: Alerts) -> floa
 def restarts_since(state: RunState, t: float) -> int:
     """How many starts of the run after its first began later than `t`.
 
-    Counted by the attempts' numbers, so that one whose own lines were never seen counts too.
+    Counted by the attempts' numbers as far as `ledger.restarts` believes them, so that one whose own lines
+    were never seen counts too. The run's first attempt is 0, whether or not it was seen.
     """
-    earlier = [attempt.number for attempt in state.attempts if attempt.started_t <= t]
-    return max(0, state.attempt - max(earlier, default=0))
+    began = state.attempts
+    if not began or began[0].number > 0:
+        began = (Attempt(0, -math.inf), *began)
+    return restarts(began) - restarts([attempt for attempt in began if attempt.started_t <= t])
 
 
 def first_started_t(state: RunState) -> float | None:

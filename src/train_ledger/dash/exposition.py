@@ -17,6 +17,7 @@ from train_ledger.dash.conditions import (
     first_started_t,
     last_loss_finite,
     lost_ranks,
+    restarts_since,
     slow_saves,
 )
 from train_ledger.fields import FIELDS, Field
@@ -123,7 +124,7 @@ class Exposition:
         written = {name: _newest(members, name) for name in _RUN_FIELDS}
         duration_s = saves.durations_s[-1] if saves.durations_s else written["ckpt_duration_s"]
         attempt_t = state.attempts[-1].started_t if state.attempts else None
-        restarts = max(float(state.attempt), written["restart_total"] or 0.0)
+        restarts = max(float(restarts_since(state, -math.inf)), written["restart_total"] or 0.0)
         failed = max(float(len(saves.failed)), written["ckpt_failed_total"] or 0.0)
         gauge, counter = "gauge", "counter"
         yield "train_step_time_seconds_p50", gauge, "Median of the steady step times.", state.p50_step_time_s

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from train_ledger.ledger.attempts import restarts
 from train_ledger.ledger.cost import gpu_price_per_hour, impact
 from train_ledger.ledger.fold import Fold
 from train_ledger.ledger.journal import Journal, JournalError
@@ -24,4 +25,5 @@ __all__ = [
     "gpu_price_per_hour",
     "impact",
     "known_at",
+    "restarts",
 ]

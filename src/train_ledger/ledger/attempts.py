@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 from statistics import median_high
 
 from train_ledger.ledger.state import Attempt
 
-__all__ = ["AttemptFold", "failed_restarts", "reached_before"]
+__all__ = ["AttemptFold", "failed_restarts", "reached_before", "restarts"]
+
+_BELIEVED = 10
+"""The most starts that one which was seen is taken to stand for."""
 
 Times = Callable[[int, float], float]
 
@@ -58,11 +62,25 @@ def reached_before(attempts: tuple[Attempt, ...], number: int) -> int | None:
     )
 
 
+def restarts(attempts: Sequence[Attempt]) -> int:
+    """How many starts these attempts tell of, the first of them left out.
+
+    The numbers tell of starts whose own lines were never seen, too; but one that was seen vouches for a few
+    before it only, so that a number that is wrong does not make thousands of it.
+
+    >>> restarts([Attempt(0, 0.0), Attempt(1, 9.0), Attempt(4, 30.0)])
+    4
+    >>> restarts([Attempt(0, 0.0), Attempt(99_999, 9.0)])
+    10
+    """
+    return sum(min(later.number - earlier.number, _BELIEVED) for earlier, later in pairwise(attempts))
+
+
 def failed_restarts(attempts: tuple[Attempt, ...], *, current_is_down: bool) -> int:
     """How many restarts in a row, up to now, ended without passing the step once reached.
 
     The current attempt counts once it is down. An attempt whose number was skipped wrote nothing at all, so
-    it passed nothing.
+    it passed nothing; `restarts` says how many of those are believed.
 
     >>> first = Attempt(0, started_t=0.0, first_step=1, last_step=50)
     >>> failed_restarts((first, Attempt(1, 9.0, 40, last_step=50), Attempt(3, 30.0)), current_is_down=False)
@@ -70,10 +88,10 @@ def failed_restarts(attempts: tuple[Attempt, ...], *, current_is_down: bool) -> 
     """
     if not attempts:
         return 0
-    current = attempts[-1].number
-    good = attempts[0].number
-    for attempt in attempts[1:]:
+    good = 0
+    for place, attempt in enumerate(attempts[1:], start=1):
         before = reached_before(attempts, attempt.number)
         if attempt.last_step is not None and (before is None or attempt.last_step > before):
-            good = attempt.number
-    return current - good - (0 if current_is_down or current == good else 1)
+            good = place
+    since = attempts[good:]
+    return restarts(since) - (0 if current_is_down or len(since) == 1 else 1)

@@ -12,13 +12,14 @@ from typing import Any
 
 from train_ledger.config import Config
 from train_ledger.facts import Event, Fact, Fault, Step
-from train_ledger.fields import read_number
+from train_ledger.fields import read_number, read_world_size
 from train_ledger.ledger.attempts import AttemptFold
 from train_ledger.ledger.clock import HostClocks
 from train_ledger.ledger.limits import p50_step_s, stall_limit
 from train_ledger.ledger.machine import with_state
 from train_ledger.ledger.rank import RankFold
 from train_ledger.ledger.saves import SAVE_EVENTS, Saves
+from train_ledger.ledger.starts import Starts
 from train_ledger.ledger.state import Attempt, RunState
 
 __all__ = ["Fold"]
@@ -35,10 +36,11 @@ class Fold:
         self.run = run
         self._alerts = config.alerts
         run_json = run_json or {}
-        self._world_size = _count(run_json.get("world_size"))
+        self._world_size = read_world_size(run_json.get("world_size"))
         self._started = read_number(run_json.get("started"))
         self._ranks: dict[int, RankFold] = {}
         self._attempts: dict[int, AttemptFold] = {}
+        self._starts = Starts()
         self._saves = Saves()
         self._clocks = HostClocks()
         self._leads: dict[int, float] = {}
@@ -50,6 +52,16 @@ class Fold:
         rank = self._ranks.get(fact.rank)
         if rank is None:
             rank = self._ranks[fact.rank] = RankFold(fact.rank)
+        for admitted in self._starts.admitted(fact.rank, fact):
+            self._fold(rank, admitted)
+
+    def _settle(self) -> None:
+        """Fold what waited for an attempt that most ranks have entered by now."""
+        for fact in self._starts.settled(max(len(self._ranks), self._world_size or 0)):
+            if fact.rank is not None:
+                self._fold(self._ranks[fact.rank], fact)
+
+    def _fold(self, rank: RankFold, fact: Fact) -> None:
         attempt_before = rank.attempt
         if isinstance(fact, Step):
             self._add_step(rank, fact)
@@ -84,7 +96,7 @@ class Fold:
         rank.add_event(fact)
         if fact.name == "run_start":
             attempt = self._attempt(fact.attempt)
-            attempt.world_size = attempt.world_size or _count(fact.details.get("world_size"))
+            attempt.world_size = attempt.world_size or read_world_size(fact.details.get("world_size"))
         elif fact.name in SAVE_EVENTS:
             self._saves.add(fact, fact.t + rank.clock.shift_s, rank.step)
 
@@ -105,6 +117,7 @@ class Fold:
 
     def leads_s(self) -> dict[int, float]:
         """Seconds that each rank's host is ahead of rank 0's, by the newest steps that both completed."""
+        self._settle()
         return self._clocks.leads_s({number: rank.host for number, rank in self._ranks.items()})
 
     @property
@@ -160,7 +173,3 @@ def _step_clock(ranks: list[tuple[RankFold, float]]) -> tuple[int | None, float 
     steps = [rank.step for rank, _ in ranks if rank.step is not None]
     times = [rank.step_t - lead_s for rank, lead_s in ranks if rank.step_t is not None]
     return (median_high(steps), median_high(times)) if steps else (None, None)
-
-
-def _count(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None

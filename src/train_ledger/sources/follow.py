@@ -14,14 +14,13 @@ import os
 import stat
 import time
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from train_ledger.sources.stream import Line, Stream
+from train_ledger.sources.stream import Line, Skipped, Stream
 
 __all__ = ["FolderFollower", "Follower", "Name"]
 
@@ -70,7 +69,7 @@ class Follower:
 
     def __init__(self, path: str | os.PathLike[str], *, drain_s: float = _DRAIN_S) -> None:
         self.path = Path(path)
-        self.skipped: Counter[str] = Counter()
+        self.skipped = Skipped()
         self.last_problem: str | None = None
         self._drain_s = drain_s
         self._files: dict[Identity, _Followed] = {}
@@ -222,8 +221,13 @@ class Follower:
     def _count(self, path: str, reason: str, why: str) -> None:
         if self._troubles.get(path) != reason:
             self._troubles[path] = reason
-            self.skipped[reason] += 1
+            self.skipped.count(reason, path)
             self.last_problem = f"{path}: {why}"
+
+    def give_up_tails(self) -> None:
+        """Count what is behind the last newline of each file as torn: this reader waits for no more."""
+        for followed in self._files.values():
+            followed.stream.give_up_tail()
 
     def close(self) -> None:
         """Close every file; unfinished lines are forgotten."""

@@ -9,6 +9,7 @@ import dataclasses
 import re
 import resource
 from collections.abc import Collection, Mapping
+from typing import NamedTuple
 
 from train_ledger.facts import Event, Fact, Step
 from train_ledger.run_dir import RunDir
@@ -16,7 +17,7 @@ from train_ledger.sources.follow import FolderFollower, Follower
 from train_ledger.sources.jsonl import SignalDecoder
 from train_ledger.sources.stream import Line
 
-__all__ = ["RunFiles", "read_all"]
+__all__ = ["Reading", "RunFiles", "read_all", "read_whole"]
 
 _SIGNAL_FILE = re.compile(r"rank_(\d{1,9})\.jsonl(?:\.(\d{1,9}))?\Z")
 _POLL_BYTES = 8 << 20
@@ -54,7 +55,18 @@ class RunFiles:
     @property
     def last_problem(self) -> str | None:
         """The newest trouble in words for people, "file:line: reason"."""
-        return self._decoder.last_problem or self._signals.last_problem
+        return self._decoder.last_problem or self._signals.last_problem or self._ranks.last_problem
+
+    @property
+    def not_read(self) -> tuple[str, ...]:
+        """The same in words, one phrase a reason: how many, and where the last of them is."""
+        where = {**self._ranks.skipped.where, **self._signals.skipped.where, **self._decoder.where}
+        return tuple(
+            f"{number} × {reason} ({self._shown(where[reason])})"
+            if reason in where
+            else f"{number} × {reason}"
+            for reason, number in sorted(self.bad_lines.items())
+        )
 
     @property
     def files(self) -> int:
@@ -112,12 +124,17 @@ class RunFiles:
         return fact if wanted else None
 
     def _shown(self, file: str) -> str:
-        return f"signals/{file.rpartition('/')[2]}"
+        """A file's name, or "file:line", as seen from the run directory."""
+        return file.removeprefix(f"{self._run_dir.path}/")
 
     def _place_rank(self, line: Line) -> None:
         place = self._decoder.place(line.data, f"ranks.jsonl:{line.number}")
         if place is not None and place[1] is not None:
             self._host_of[place[0]] = place[1]
+
+    def give_up_tails(self) -> None:
+        """Count what stands behind the last newline of each signal file as torn."""
+        self._signals.give_up_tails()
 
     def close(self) -> None:
         self._signals.close()
@@ -138,13 +155,26 @@ def _allow_many_files() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-def read_all(run_dir: RunDir, hosts: Collection[str] | None = None) -> list[Fact]:
-    """All facts that the files of a run directory hold now, in the order in which they are to be folded."""
+class Reading(NamedTuple):
+    """Facts in the order in which they are to be folded, and what was not read, as `RunFiles.not_read`."""
+
+    facts: list[Fact]
+    not_read: tuple[str, ...]
+
+
+def read_whole(run_dir: RunDir, hosts: Collection[str] | None = None) -> Reading:
+    """All that the files of a run directory hold now; a last line without its newline is counted as torn."""
     files = RunFiles(run_dir, hosts)
     try:
         facts = files.poll()
         while not files.caught_up:
             facts += files.poll()
-        return facts
+        files.give_up_tails()
+        return Reading(facts, files.not_read)
     finally:
         files.close()
+
+
+def read_all(run_dir: RunDir, hosts: Collection[str] | None = None) -> list[Fact]:
+    """The facts alone of `read_whole`."""
+    return read_whole(run_dir, hosts).facts

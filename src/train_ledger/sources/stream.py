@@ -14,7 +14,7 @@ from collections import Counter
 
 import msgspec
 
-__all__ = ["LINE_LIMIT_BYTES", "Line", "Stream"]
+__all__ = ["LINE_LIMIT_BYTES", "Line", "Skipped", "Stream"]
 
 LINE_LIMIT_BYTES = 1 << 20
 _PROOF_BYTES = 64
@@ -27,6 +27,18 @@ class Line(msgspec.Struct, frozen=True, gc=False):
     file: str
     number: int
     data: bytes
+
+
+class Skipped(Counter[str]):
+    """What could not be read, by reason; `where` tells of each where it was met last."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.where: dict[str, str] = {}
+
+    def count(self, reason: str, where: str, times: int = 1) -> None:
+        self[reason] += times
+        self.where[reason] = where
 
 
 class Stream:
@@ -49,7 +61,7 @@ class Stream:
         "skipped",
     )
 
-    def __init__(self, fd: int, name: str, skipped: Counter[str]) -> None:
+    def __init__(self, fd: int, name: str, skipped: Skipped) -> None:
         self._fd = fd
         self.name = name
         self.skipped = skipped
@@ -101,7 +113,7 @@ class Stream:
         return os.pread(self._fd, length, offset) if length else b""
 
     def _start_over(self) -> None:
-        self.skipped["truncated"] += 1
+        self.skipped.count("truncated", self.name)
         self.give_up_tail()
         self._start()
 
@@ -135,7 +147,7 @@ class Stream:
             data_at = os.lseek(self._fd, self._offset, os.SEEK_DATA)
         except OSError:  # no such call on this file system, or a hole up to the end
             data_at = 0
-        self.skipped["nul_bytes"] += max(length, data_at - self._offset)
+        self.skipped.count("nul_bytes", self._next_place(), max(length, data_at - self._offset))
         self._offset = max(self._offset + length, data_at)
         self._foot = b""
         self.give_up_tail()
@@ -160,16 +172,16 @@ class Stream:
             tail = self._after_nuls(tail)
         self._tail = b"" if self._overlong else tail
         if len(self._tail) > LINE_LIMIT_BYTES:
-            self.skipped["too_long"] += 1
+            self.skipped.count("too_long", self._next_place())
             self._overlong = True
             self._tail = b""
 
     def _after_nuls(self, line: bytes) -> bytes:
         """What stands behind the last NUL: what is before it was cut off by a truncation."""
         cut_off, _, rest = line.rpartition(b"\0")
-        self.skipped["nul_bytes"] += line.count(b"\0")
+        self.skipped.count("nul_bytes", self.name, line.count(b"\0"))
         if cut_off.strip(b"\0"):
-            self.skipped["torn"] += 1
+            self.skipped.count("torn", self.name)
         return rest
 
     def _careful(self, first: int, pieces: list[bytes]) -> list[Line]:
@@ -181,7 +193,7 @@ class Stream:
                 continue
             data = self._after_nuls(piece) if b"\0" in piece else piece
             if len(data) > LINE_LIMIT_BYTES:
-                self.skipped["too_long"] += 1
+                self.skipped.count("too_long", f"{self.name}:{number}")
             elif data or not piece:
                 lines.append(Line(self.name, number, data))
         return lines
@@ -189,8 +201,11 @@ class Stream:
     def give_up_tail(self) -> None:
         """Count an unfinished last line as torn: nobody will finish it."""
         if self._tail:
-            self.skipped["torn"] += 1
+            self.skipped.count("torn", self._next_place())
             self._tail = b""
+
+    def _next_place(self) -> str:
+        return f"{self.name}:{self._number + 1}"
 
     def close(self) -> None:
         os.close(self._fd)
