@@ -118,22 +118,59 @@ def test_other_values_are_no_dump(content: Any) -> None:
         {"profiling_name": 7},
         {"input_sizes": [[-1, "x", 1 << 70], 5]},
         {"input_dtypes": {"a": 1}},
-        {"frames": [1, {"line": "x"}]},
+        {"collective_seq_id": -5},
+        {"collective_seq_id": float("nan")},
+        {"profiling_name": None},
+        {"profiling_name": "nccl:\udfff"},
+        {"state": 7},
+        {"retired": float("nan")},
+        {"output_sizes": "[4]"},
         {"time_created_ns": "yesterday"},
+        {"time_discovered_completed_ns": [1]},
         {"record_id": None},
         {"record_id": 1 << 90},
         {"process_group": ("\ud800", "a\udfff"), "profiling_name": "nccl:\ud800", "state": "\ud800"},
-        {"frames": [{"name": "\ud800", "filename": "x", "line": 1 << 80}]},
         {"is_p2p": "no", "profiling_name": "nccl:send 0->99"},
-        {"is_p2p": True, "profiling_name": "nccl:recv ?<-?"},
+        {"is_p2p": True, "p2p_seq_id": -1, "profiling_name": "nccl:send 0->1"},
     ],
 )
-def test_damaged_values_are_left_out_and_do_not_raise(damage: dict[str, Any]) -> None:
-    dump = reduced(
-        {"version": "2.10", "pg_config": {"0": {"ranks": 5}}, "entries": [entry(1), entry(2, **damage)]}
-    )
-    assert dump.entries == 2
+def test_an_entry_with_a_value_that_cannot_be_is_left_out_and_counted(damage: dict[str, Any]) -> None:
+    dump = reduced({"version": "2.10", "entries": [entry(1), entry(2, **damage)]})
+    assert (dump.entries, dump.cut) == (1, "1 of 2 entries not understood")
+    assert dump.groups[0].highest == 1
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(dump), type=Dump) == dump
+
+
+@pytest.mark.parametrize(
+    "value",
+    [{"frames": [1, {"line": "x"}]}, {"frames": [{"name": "\ud800", "line": 1 << 80}]}, {"new_key": 1}],
+)
+def test_frames_and_keys_that_only_decorate_do_not_cost_the_entry(value: dict[str, Any]) -> None:
+    dump = reduced({"version": "2.10", "entries": [entry(1, **value)]})
+    assert (dump.entries, dump.cut) == (1, None)
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(dump), type=Dump) == dump
+
+
+def test_entries_that_are_none_at_all_are_counted() -> None:
+    dump = reduced({"version": "2", "entries": [1, None, {}, []]})
+    assert (dump.entries, dump.groups, dump.cut) == (0, (), "4 of 4 entries not understood")
+
+
+def test_groups_beyond_the_bound_are_counted_as_not_understood() -> None:
+    entries = [entry(1, process_group=(str(number), "")) for number in range(5000)]
+    dump = reduced({"version": "2", "entries": entries})
+    assert (len(dump.groups), dump.cut) == (4096, "904 of 5000 entries not understood")
+
+
+def test_a_status_of_groups_that_cannot_be_is_said() -> None:
+    status = {"0": {"last_enqueued_collective": float("nan")}, "1": {"last_enqueued_collective": -1}}
+    dump = reduced({"version": "2.10", "pg_status": status, "entries": []})
+    assert dump.cut == "the status of 1 of 2 groups is not understood"
+
+
+def test_where_the_numbers_of_records_are_lost_the_ring_may_have_wrapped() -> None:
+    bare = {key: value for key, value in entry(1).items() if key != "record_id"}
+    assert reduced({"entries": [bare]}).wrapped
 
 
 def test_a_dump_of_active_entries_is_told_from_a_full_ring() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from train_ledger.answer import HangAnswer
@@ -10,7 +10,8 @@ from train_ledger.config import Limits
 from train_ledger.hang.conclude import conclude
 from train_ledger.hang.dump_files import Dumps, read_dumps
 from train_ledger.hang.findings import Evidence
-from train_ledger.hang.groups import build_groups, world_of
+from train_ledger.hang.group_table import MOST_RANKS
+from train_ledger.hang.groups import build_groups, can_be_a_world, world_of
 from train_ledger.hang.knowledge import RankKnowledge, first_fallen
 from train_ledger.hang.roots import find_roots
 from train_ledger.hang.stack_files import RankStack
@@ -29,9 +30,10 @@ def analyse(
 ) -> HangAnswer:
     """What the dumps in `paths` (files or folders) say, joined with what else is handed in, by rank.
 
-    `world_size` tells of ranks that left nothing; without it the world ends at the highest rank that is named
-    anywhere. A dump whose file and newest entry are both from before `since_t` (unix seconds) is listed as
-    stale and not reasoned over. Never raises for what is in a file: what could not be read is in the answer.
+    `world_size` tells of ranks that left nothing; without it, or where it cannot be, the world ends at the
+    highest rank that is named anywhere. A dump whose file and newest entry are both from before `since_t`
+    (unix seconds) is listed as stale and not reasoned over. Never raises for what is in a file or happens to
+    it: what could not be read is in the answer.
     """
     read = read_dumps(list(paths), limits or Limits(), since_t)
     return reason(read, stacks=stacks or {}, known=known or {}, world_size=world_size)
@@ -47,9 +49,16 @@ def reason(
     """The answer from dumps that are read already."""
     world = world_of(read.dumps, {*read.damaged, *known, *stacks}, world_size)
     fallen = first_fallen(known, world)
-    views = build_groups(read.dumps, world)
+    views, too_large = build_groups(read.dumps, world)
     pending = [view for view in views if view.waiting]
     ended = not pending and any(it.gone or it.exception or it.signal for it in known.values())
     found = find_roots(views, fallen=fallen, damaged=read.damaged, ended=ended)
     evidence = Evidence({dump.rank: dump for dump in read.dumps}, stacks, known, fallen)
-    return conclude(found, read, pending, evidence, world)
+    return conclude(found, read, pending, evidence, world, tuple(_beyond_bounds(world_size, too_large)))
+
+
+def _beyond_bounds(world_size: int | None, too_large: int) -> Iterator[str]:
+    if world_size and not can_be_a_world(world_size):
+        yield f"world size: {world_size} is {'more' if world_size > 0 else 'less'} than can be, and not used"
+    if too_large:
+        yield f"groups: {too_large} left out, for all together have more than {MOST_RANKS} members"

@@ -23,15 +23,24 @@ _LEVELS: tuple[Confidence, ...] = ("low", "medium", "high")
 
 
 def conclude(
-    found: Roots, read: Dumps, views: Sequence[GroupView], evidence: Evidence, world: Sequence[int]
+    found: Roots,
+    read: Dumps,
+    views: Sequence[GroupView],
+    evidence: Evidence,
+    world: Sequence[int],
+    beyond_bounds: Sequence[str] = (),
 ) -> HangAnswer:
-    """The answer, from the causes that were found and all that was read on the way."""
+    """The answer, from the causes that were found and all that was read on the way.
+
+    `beyond_bounds` says in words what was too large to be reasoned over.
+    """
     findings = tuple(finding_of(root, evidence) for root in found.roots)
     if not findings and evidence.fallen:
         findings = (_of_the_fallen(evidence, world),)
-    missing = tuple(rank for rank in world if rank not in evidence.dumps and rank not in read.damaged)
+    seen = {*evidence.dumps, *read.damaged}
+    missing = tuple(rank for rank in world if rank not in seen)
     first = findings[0] if findings else None
-    gaps = missing or read.damaged
+    gaps = [*_gaps(missing, read), *beyond_bounds]
     verdict = _verdict(findings, found, evidence, gaps)
     return HangAnswer(
         verdict=verdict,
@@ -47,13 +56,13 @@ def conclude(
         missing_dumps=missing,
         stale=read.stale,
         ruled_out=tuple(_ruled_out(found, views, evidence)),
-        not_observed=tuple(_not_observed(found, views, evidence, missing, read)),
+        not_observed=tuple(_not_observed(found, views, evidence, gaps)),
         next=tuple(next_commands(findings, evidence, [*read.stale, *(it.file for it in read.unreadable)])),
     )
 
 
 def _verdict(
-    findings: Sequence[Finding], found: Roots, evidence: Evidence, gaps: Sequence[int]
+    findings: Sequence[Finding], found: Roots, evidence: Evidence, gaps: Sequence[str]
 ) -> Literal["hang", "no_hang", "cannot_tell"]:
     if findings:
         return "hang"
@@ -87,7 +96,7 @@ def _of_the_fallen(evidence: Evidence, world: Sequence[int]) -> Finding:
         group=None,
         seq=None,
         op=None,
-        waiting=tuple(rank for rank in world if rank not in culprits),
+        waiting=tuple(sorted({*world}.difference(culprits))),
         frame=frame_of(stack) if stack else None,
         cause_suspected=suspicion.cause,
         fix=suspicion.fix,
@@ -123,16 +132,30 @@ def _groups(views: Sequence[GroupView]) -> str:
     return views[0].label if len(views) == 1 else f"each of {len(views)} groups"
 
 
-def _not_observed(
-    found: Roots, views: Sequence[GroupView], evidence: Evidence, missing: Sequence[int], read: Dumps
-) -> Iterator[str]:
-    dumps = evidence.dumps.values()
-    if not dumps:
+def _gaps(missing: Sequence[int], read: Dumps) -> Iterator[str]:
+    if not read.dumps:
         yield "dumps: none could be read"
     if missing:
-        yield f"dumps of {ranks_in_words(missing)}: none was found, so whether they joined is not known"
+        yield f"{_dumps_of(missing)}: none was found, so whether {_joined(missing)} is not known"
     if read.damaged:
-        yield f"dumps of {ranks_in_words(read.damaged)}: there, but not readable"
+        yield f"{_dumps_of(read.damaged)}: there, but not readable"
+    if cut := [dump.rank for dump in read.dumps if dump.cut]:
+        yield f"{_dumps_of(cut)}: read in part, so what does not show there may yet have been"
+
+
+def _dumps_of(ranks: Sequence[int]) -> str:
+    return f"{'dump' if len(ranks) == 1 else 'dumps'} of {ranks_in_words(ranks)}"
+
+
+def _joined(ranks: Sequence[int]) -> str:
+    return "it joined" if len(ranks) == 1 else "they joined"
+
+
+def _not_observed(
+    found: Roots, views: Sequence[GroupView], evidence: Evidence, gaps: Sequence[str]
+) -> Iterator[str]:
+    dumps = evidence.dumps.values()
+    yield from gaps
     if dumps and not any(dump.has_frames for dump in dumps):
         yield "frames: the dumps hold none"
     if any(held.backend == "gloo" for dump in dumps for held in dump.groups):

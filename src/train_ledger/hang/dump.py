@@ -2,7 +2,8 @@
 
 A dump of 2000 entries is reduced at once to what the reasoning needs: for each process group the highest
 sequence number, what is pending, and the last few entries. Everything here comes from an untrusted file:
-values are checked as they are taken over, numbers are bounded, and nothing is evaluated.
+values are checked as they are taken over, numbers are bounded, and nothing is evaluated. What is not
+understood is left out, counted, and makes the dump one that is cut: what it does not show is not known.
 
 Formats: versions 1.0 to 2.11, pickle and JSON (torch/csrc/distributed/c10d/FlightRecorder.hpp).
 """
@@ -27,6 +28,8 @@ from train_ledger.hang.entry import (
     seq_of,
     text,
 )
+from train_ledger.hang.group_table import group_table
+from train_ledger.hang.understood import MOST_OPERATIONS, is_understood
 
 __all__ = ["Dump", "Held", "Op", "reduce_dump"]
 
@@ -34,9 +37,6 @@ KEPT_PENDING = 24
 KEPT_LAST = 8
 KEPT_P2P = 256
 MAX_GROUPS = 4096
-MAX_CONFIG = 65536
-MAX_RANKS_TEXT = 4 << 20
-_LARGEST = (1 << 63) - 1
 RING_MINIMUM = 1000
 """A run of pending entries this long without a gap is a full ring, not a dump of active entries alone."""
 
@@ -62,8 +62,9 @@ class Held(msgspec.Struct, frozen=True, array_like=True):
 class Dump(msgspec.Struct, frozen=True, array_like=True):
     """One file in short. `rank` and `host` come from its name, times are unix nanoseconds of its own host.
 
-    `config` is the group table: name → (description, listed ranks as text). `default_enqueued` is the
-    recorder's count for the first group, where no entry says which group that is.
+    `config` is the group table: name → (description, listed ranks as text). `entries` counts those that were
+    understood; `cut` says in words what is lost, None where nothing is. `default_enqueued` is the recorder's
+    count for the first group, where no entry says which group that is.
     """
 
     file: str
@@ -93,16 +94,21 @@ def reduce_dump(
     if not isinstance(content, dict) or not ({"entries", "pg_config", "version"} & content.keys()):
         return None
     raw = content.get("entries", [])
-    entries = [entry for entry in raw if type(entry) is dict] if isinstance(raw, list) else None
-    if entries is None or (raw and not entries):
+    if not isinstance(raw, list):
+        return None
+    entries = [entry for entry in raw if is_understood(entry)]
+    if raw and not entries and "version" not in content:
         return None
     retired_backends = backends_without_completion(entries)
     groups = _groups(entries)
+    config, odd_config = group_table(content.get("pg_config"))
+    lost = len(raw) - sum(map(len, groups.values()))
     active_only, wrapped = _coverage(entries)
-    status = _status(content.get("pg_status"))
-    held = tuple(
-        _hold(key, of_group, retired_backends, active_only or not wrapped) for key, of_group in groups.items()
-    )
+    status, odd_status = _status(content.get("pg_status"))
+    whole = active_only or not wrapped
+    held = tuple(_hold(key, of_group, retired_backends, whole) for key, of_group in groups.items())
+    if lost:
+        held = tuple(msgspec.structs.replace(of_group, exact=False) for of_group in held)
     created = [integer(entry.get("time_created_ns")) or 0 for entry in (entries[:1] + entries[-1:])]
     last = op_of(entries[-1], retired_backends, frames=True) if entries else None
     return Dump(
@@ -111,7 +117,7 @@ def reduce_dump(
         host=host,
         version=text(content.get("version")) or "?",
         groups=held,
-        config=_config(content.get("pg_config")),
+        config=config,
         entries=len(entries),
         active_only=active_only,
         wrapped=wrapped,
@@ -120,9 +126,13 @@ def reduce_dump(
         mtime=mtime,
         has_frames=any(entry.get("frames") for entry in entries[-16:]),
         last=last,
-        cut=cut,
+        cut="; ".join(filter(None, (cut, _not_understood(lost, len(raw)), odd_config, odd_status))) or None,
         default_enqueued=None if any(h.backend == "gloo" for h in held) else status.get("0"),
     )
+
+
+def _not_understood(lost: int, entries: int) -> str | None:
+    return f"{lost} of {entries} {'entry' if entries == 1 else 'entries'} not understood" if lost else None
 
 
 _Key = tuple[str, str]
@@ -133,14 +143,11 @@ def _groups(entries: Iterable[dict[Any, Any]]) -> dict[_Key, list[dict[Any, Any]
     groups: dict[Any, list[dict[Any, Any]]] = {}
     for entry in entries:
         listed = entry.get("process_group")
-        key = tuple(listed[:2]) if type(listed) is list else listed
-        try:
+        key = tuple(listed) if type(listed) is list else listed
+        if key in groups:
             groups[key].append(entry)
-        except KeyError:
-            if len(groups) < MAX_GROUPS:
-                groups[key] = [entry]
-        except TypeError:  # unhashable: a damaged entry
-            continue
+        elif len(groups) < MAX_GROUPS:
+            groups[key] = [entry]
     named: dict[_Key, list[dict[Any, Any]]] = {}
     for key, of_group in groups.items():
         for part in _by_id(of_group) if key is None else [(_key(key), of_group)]:
@@ -166,7 +173,9 @@ def _coverage(entries: list[dict[Any, Any]]) -> tuple[bool, bool]:
     """(active entries alone, ring wrapped): what the absence of an entry means."""
     if not entries:
         return True, False
-    first, last = (integer(entry.get("record_id")) or 0 for entry in (entries[0], entries[-1]))
+    first, last = (integer(entry.get("record_id")) for entry in (entries[0], entries[-1]))
+    if first is None or last is None:
+        return False, True
     nothing_done = not any(is_completed(entry) or entry.get("retired") is True for entry in entries)
     full_ring = last - first + 1 == len(entries) >= RING_MINIMUM
     active_only = nothing_done and first > 0 and not full_ring
@@ -214,7 +223,7 @@ def _merge_coalesced(entries: list[dict[Any, Any]], retired: frozenset[str]) -> 
         earlier = merged.get(seq)
         parts = earlier[3] + 1 if earlier else 1
         merged[seq] = (seq, entry, is_done(entry, retired), parts)
-    return [merged[seq] for seq in sorted(merged) if -_LARGEST <= seq <= _LARGEST]
+    return [merged[seq] for seq in sorted(merged)]
 
 
 def _pending_p2p(entries: list[dict[Any, Any]], retired: frozenset[str]) -> list[Op]:
@@ -231,29 +240,17 @@ def _pending_p2p(entries: list[dict[Any, Any]], retired: frozenset[str]) -> list
     return pending[:KEPT_P2P]
 
 
-def _config(raw: Any) -> dict[str, tuple[str, str]]:
-    """Group name → (description, ranks as text), from any of the shapes the versions have used."""
-    config: dict[str, tuple[str, str]] = {}
+def _status(raw: Any) -> tuple[dict[str, int], str | None]:
+    """Group id → highest number that was enqueued; and what of it is not understood, in words."""
     if not isinstance(raw, dict):
-        return config
-    for name, value in list(raw.items())[:MAX_CONFIG]:
-        desc, ranks = "", value
-        if isinstance(value, dict):
-            desc, ranks = text(value.get("desc")), value.get("ranks")
-        if isinstance(ranks, list):
-            ranks = str([rank for rank in ranks if type(rank) is int])
-        if isinstance(ranks, str) and len(ranks) <= MAX_RANKS_TEXT and ranks.isascii():
-            config[text(name)] = (desc, ranks)
-    return config
-
-
-def _status(raw: Any) -> dict[str, int]:
-    """Group id → highest number that was enqueued."""
-    if not isinstance(raw, dict):
-        return {}
+        return {}, None if raw is None else "the status of groups is not understood"
     counts = {
         text(name): integer(value.get("last_enqueued_collective"))
         for name, value in raw.items()
         if isinstance(value, dict)
     }
-    return {name: count for name, count in counts.items() if count is not None}
+    understood = {
+        name: count for name, count in counts.items() if count is not None and count < MOST_OPERATIONS
+    }
+    odd = len(raw) - len(understood)
+    return understood, f"the status of {odd} of {len(raw)} groups is not understood" if odd else None

@@ -10,17 +10,18 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from train_ledger.answer import Unreadable
 from train_ledger.config import Limits
 from train_ledger.hang.dump import Dump
+from train_ledger.hang.group_table import MOST_RANKS
 from train_ledger.hang.readers import read_all
 from train_ledger.hang.worker import Job
 
-__all__ = ["Dumps", "rank_of", "read_dumps"]
+__all__ = ["Dumps", "host_of", "listed", "rank_of", "read_dumps", "shown", "why_no_rank"]
 
 _CLOCKS_DIFFER_NS = 60 * 10**9
 _LONG_AGO_NS = 3600 * 10**9
@@ -30,7 +31,7 @@ _LONG_AGO_NS = 3600 * 10**9
 class Dumps:
     """The dumps to reason over, one a rank, by rank; and everything that was found beside them.
 
-    `damaged` are ranks of which there is a file that could not be read.
+    `damaged` are ranks of which there is something, by its name a dump, that could not be read.
     """
 
     dumps: tuple[Dump, ...]
@@ -51,7 +52,15 @@ def rank_of(name: str) -> int | None:
     (12, 5, None)
     """
     found = _RANK.search(_SUFFIX.sub("", name))
-    return int(found[1]) if found and len(found[1]) <= 6 else None
+    rank = int(found[1]) if found and len(found[1]) < 20 else MOST_RANKS
+    return rank if rank < MOST_RANKS else None
+
+
+def why_no_rank(name: str, rule: str = "a dump's name ends in its rank, as rank_5") -> str:
+    """In words, for a name of which `rank_of` makes nothing."""
+    if _RANK.search(_SUFFIX.sub("", name)):
+        return f"the number in its name is no rank: {MOST_RANKS} or more"
+    return f"no rank in its name: {rule}"
 
 
 def host_of(name: str) -> str | None:
@@ -65,25 +74,26 @@ def read_dumps(paths: Sequence[Path], limits: Limits, since_t: float | None = No
 
     A dump whose file and newest entry are both from before `since_t` (unix seconds) is stale.
     """
-    jobs, sizes, unreadable, damaged = [], [], [], set()
-    for path in sorted(set(_files(paths))):
-        found = _job(path, limits)
-        if isinstance(found, Unreadable):
-            unreadable.append(found)
+    jobs, sizes, refused = [], [], {}
+    for path, why in sorted(listed(paths).items()):
+        found = why or _job(path, limits)
+        if isinstance(found, str):
+            refused[path] = found
         else:
             jobs.append(found[0])
             sizes.append(found[1])
     read: list[Dump] = []
+    unreadable = []
     for job, reply in zip(jobs, read_all(jobs, sizes, limits), strict=True):
         if reply.dump is None:
-            unreadable.append(Unreadable(job.path.decode("utf-8", "replace"), reply.why or "not read"))
-            damaged.add(job.rank)
+            refused[Path(os.fsdecode(job.path))] = reply.why or "not read"
         else:
             read.append(reply.dump)
             if reply.dump.cut:
-                unreadable.append(Unreadable(job.path.decode("utf-8", "replace"), reply.dump.cut))
+                unreadable.append(Unreadable(reply.dump.file, reply.dump.cut))
+    unreadable += [Unreadable(shown(path), why) for path, why in refused.items()]
     kept, stale = _told_apart(read, since_t)
-    damaged -= {dump.rank for dump in kept}
+    damaged = _damaged(refused, read) - {dump.rank for dump in kept}
     return Dumps(kept, tuple(sorted(unreadable, key=_by_file)), tuple(sorted(damaged)), stale)
 
 
@@ -91,38 +101,50 @@ def _by_file(entry: Unreadable) -> str:
     return entry.file
 
 
-def _files(paths: Iterable[Path]) -> Iterator[Path]:
+def _damaged(refused: Iterable[Path], read: Iterable[Dump]) -> set[int]:
+    """The ranks of what was refused, where its name is that of a dump: train_7.log is none of rank 7."""
+    stems = {_stem(Path(dump.file).name) for dump in read}
+    named = [path.name for path in refused if "rank" in path.name.lower() or _stem(path.name) in stems]
+    return {rank for name in named if (rank := rank_of(name)) is not None}
+
+
+def _stem(name: str) -> str:
+    return _RANK.sub("", _SUFFIX.sub("", name))
+
+
+def listed(paths: Iterable[Path]) -> dict[Path, str | None]:
+    """The files named or in the folders named; with the reason, a folder that cannot be listed."""
+    found: dict[Path, str | None] = {}
     for path in paths:
-        if path.is_dir():
-            yield from path.iterdir()
-        else:
-            yield path
+        try:
+            found.update(dict.fromkeys(path.iterdir() if os.path.isdir(path) else [path]))
+        except OSError as error:
+            found[path] = error.strerror or str(error)
+    return found
 
 
-def _shown(path: Path) -> str:
+def shown(path: Path) -> str:
     """The path as text that can be printed, whatever bytes are in it."""
     return os.fsencode(path).decode("utf-8", "replace")
 
 
-def _job(path: Path, limits: Limits) -> tuple[Job, int] | Unreadable:
+def _job(path: Path, limits: Limits) -> tuple[Job, int] | str:
     """What a reader is asked to do, and the size; or why the file is not even opened."""
     try:
         status = path.stat()
-    except OSError as error:
-        return Unreadable(_shown(path), error.strerror or str(error))
+    except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
+        return getattr(error, "strerror", None) or str(error)
     if stat.S_ISDIR(status.st_mode):
-        return Unreadable(_shown(path), "a folder in the folder: name it to have its dumps read")
+        return "a folder in the folder: name it to have its dumps read"
     if not stat.S_ISREG(status.st_mode):
-        return Unreadable(_shown(path), "no regular file")
+        return "no regular file"
     if path.name.startswith("."):
-        return Unreadable(_shown(path), "hidden or unfinished file")
+        return "hidden or unfinished file"
     rank = rank_of(path.name)
     if rank is None:
-        return Unreadable(_shown(path), "no rank in its name: a dump's name ends in its rank, as rank_5")
+        return why_no_rank(path.name)
     if status.st_size > limits.dump_bytes:
-        return Unreadable(
-            str(path), f"refused: {status.st_size} bytes, more than the {limits.dump_bytes} allowed"
-        )
+        return f"refused: {status.st_size} bytes, more than the {limits.dump_bytes} allowed"
     return Job(os.fsencode(path), rank, host_of(path.name), status.st_mtime), status.st_size
 
 

@@ -2,20 +2,30 @@
 
 Membership comes from the group table of the dumps, keyed by name and ranks together: one name can stand for
 several rank sets. gloo's table is empty; there the members are the ranks that recorded something in the
-group, and of the default group all ranks. Such a membership is marked as inferred.
+group, and of the default group all ranks. Such a membership is marked as inferred. A rank whose own table
+lists other members than its peers' is not known to be missing anywhere in that group.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import accumulate
 
 from train_ledger.answer import Group
 from train_ledger.hang.dump import Dump, Held, Op
+from train_ledger.hang.group_table import MOST_RANKS, ranks_in
 
-__all__ = ["GroupView", "Standing", "build_groups", "is_telling", "siblings_of", "world_of"]
+__all__ = [
+    "GroupView",
+    "Standing",
+    "build_groups",
+    "can_be_a_world",
+    "is_telling",
+    "siblings_of",
+    "world_of",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +33,8 @@ class Standing:
     """Where one rank stands in one group, as far as its dump says.
 
     `held` is None where the dump holds no entry of the group; `evicted` says that such an entry may have
-    fallen off its ring, `cut` that its file ends early: in both cases what is not seen is not known.
+    fallen off its ring, `cut` that its file ends early or is not understood in part: in all these cases what
+    is not seen is not known.
     """
 
     rank: int
@@ -72,52 +83,82 @@ class GroupView:
         return f"group {self.group.name}{desc}"
 
 
-_DIGITS = re.compile(r"\d{1,9}")
-_MOST_RANKS = 1 << 17
-"""A rank beyond is damage, not a rank; without a bound one flipped bit would make a world of a billion."""
+_ranks = lru_cache(maxsize=65536)(ranks_in)
 
 
-@lru_cache(maxsize=65536)
-def _ranks(text: str) -> tuple[int, ...]:
-    """The ranks in "[0, 1, 2]", as listed; nothing is evaluated."""
-    return tuple(rank for digits in _DIGITS.findall(text) if (rank := int(digits)) < _MOST_RANKS)
+def can_be_a_world(world_size: int) -> bool:
+    return 0 < world_size <= MOST_RANKS
 
 
 def world_of(dumps: Sequence[Dump], others: Iterable[int], world_size: int | None) -> tuple[int, ...]:
-    """All ranks of the job: by its world size, else up to the highest rank that anything speaks of."""
-    if world_size:
+    """All ranks of the job: by its world size, else up to the highest rank that anything speaks of.
+
+    A world size that cannot be, and ranks that cannot be, are passed over.
+    """
+    if world_size and can_be_a_world(world_size):
         return tuple(range(world_size))
-    known = {dump.rank for dump in dumps} | set(others)
+    known = {dump.rank for dump in dumps} | {rank for rank in others if 0 <= rank < MOST_RANKS}
     for texts in {text for dump in dumps for _, text in dump.config.values()}:
         known.update(_ranks(texts))
     return tuple(range(max(known) + 1)) if known else ()
 
 
-def build_groups(dumps: Sequence[Dump], world: Sequence[int]) -> list[GroupView]:
-    """Every group, sorted by name, whatever the order of the dumps."""
-    members: dict[tuple[str, str, tuple[int, ...] | None], dict[int, Held]] = {}
-    for dump in dumps:
-        for held in dump.groups:
-            key = (held.name, held.desc, _listed(dump, held))
-            members.setdefault(key, {})[dump.rank] = held
+_Key = tuple[str, str, tuple[int, ...] | None]
+
+
+def build_groups(dumps: Sequence[Dump], world: Sequence[int]) -> tuple[list[GroupView], int]:
+    """Every group, sorted by name, whatever the order of the dumps; and how many were too large to take.
+
+    The smallest are taken first, as long as they have no more than `MOST_RANKS` members together.
+    """
+    members = _members(dumps)
+    taken = _of_bearable_size(members, world)
+    groups = [_group(key, members[key], world) for key in taken]
+    seats = _empty_seats(groups, world)
+    holders: dict[tuple[str, str], set[int]] = {}
+    for key, held_by in members.items():
+        holders.setdefault(key[:2], set()).update(held_by)
     by_rank = {dump.rank: dump for dump in dumps}
-    groups = [
-        (Group(name, desc, listed or _inferred(name, desc, held_by, world), inferred=listed is None), held_by)
-        for (name, desc, listed), held_by in members.items()
-    ]
-    seats = _empty_seats([group for group, _ in groups], world)
     views = [
-        _view(
-            replace(group, ranks=tuple(sorted({*group.ranks, *seats.get(group.name, ())}))), held_by, by_rank
-        )
-        if group.name in seats
-        else _view(group, held_by, by_rank)
-        for group, held_by in groups
+        _view(_seated(group, seats), members[key], by_rank, holders[key[:2]])
+        for key, group in zip(taken, groups, strict=True)
     ]
-    return sorted(views, key=lambda view: (view.group.name, view.group.desc, view.group.ranks))
+    views.sort(key=lambda view: (view.group.name, view.group.desc, view.group.ranks))
+    return views, len(members) - len(taken)
 
 
-def _listed(dump: Dump, held: Held) -> tuple[int, ...] | None:
+def _of_bearable_size(members: Mapping[_Key, Mapping[int, Held]], world: Sequence[int]) -> list[_Key]:
+    sizes = {
+        key: len(key[2] or (world if _is_default(*key[:2]) else held_by)) for key, held_by in members.items()
+    }
+    smallest_first = sorted(sizes, key=lambda key: (sizes[key], key[:2], key[2] or ()))
+    together = accumulate(sizes[key] for key in smallest_first)
+    return [key for key, so_far in zip(smallest_first, together, strict=True) if so_far <= MOST_RANKS]
+
+
+def _group(key: _Key, held_by: Mapping[int, Held], world: Sequence[int]) -> Group:
+    name, desc, listed = key
+    return Group(name, desc, listed or _inferred(name, desc, held_by, world), inferred=listed is None)
+
+
+def _seated(group: Group, seats: Mapping[str, Sequence[int]]) -> Group:
+    if group.name not in seats:
+        return group
+    return replace(group, ranks=tuple(sorted({*group.ranks, *seats[group.name]})))
+
+
+def _members(dumps: Iterable[Dump]) -> dict[_Key, dict[int, Held]]:
+    """What each rank holds, by name, description and listed ranks of the group."""
+    members: dict[_Key, dict[int, Held]] = {}
+    for dump in dumps:
+        offset = _replica_offset(dump)
+        for held in dump.groups:
+            key = (held.name, held.desc, _listed(dump, held, offset))
+            members.setdefault(key, {})[dump.rank] = held
+    return members
+
+
+def _listed(dump: Dump, held: Held, offset: int) -> tuple[int, ...] | None:
     """The ranks of the group by the dump's own table; None where it has none.
 
     Where replicas number their ranks from 0 each (torchft), the rank of the file name says which replica.
@@ -128,7 +169,6 @@ def _listed(dump: Dump, held: Held) -> tuple[int, ...] | None:
     ranks = _ranks(listed[1])
     if not ranks:
         return None
-    offset = _replica_offset(dump)
     if offset and dump.rank not in ranks:
         return tuple(rank + offset for rank in ranks)
     return ranks
@@ -143,8 +183,12 @@ def _replica_offset(dump: Dump) -> int:
     return 0
 
 
+def _is_default(name: str, desc: str) -> bool:
+    return desc == "default_pg" or (name == "0" and not desc)
+
+
 def _inferred(name: str, desc: str, held_by: Mapping[int, Held], world: Sequence[int]) -> tuple[int, ...]:
-    if desc == "default_pg" or (name == "0" and not desc):
+    if _is_default(name, desc):
         return tuple(sorted({*world, *held_by}))
     return tuple(sorted(held_by))
 
@@ -159,13 +203,15 @@ def _empty_seats(groups: Sequence[Group], world: Sequence[int]) -> dict[str, tup
     for group in groups:
         if group.inferred and is_telling(group.desc) and group.desc != "default_pg":
             by_desc.setdefault(group.desc, []).append(group)
-    seats = {}
+    seats, everybody = {}, frozenset(world)
     for alike in by_desc.values():
         size = max(len(group.ranks) for group in alike)
         small = [group for group in alike if len(group.ranks) < size]
-        placeless = set(world).difference(*(group.ranks for group in alike))
-        if len(small) == 1 and len(placeless) == size - len(small[0].ranks):
-            seats[small[0].name] = tuple(sorted(placeless))
+        if len(small) != 1:
+            continue
+        placed = {rank for group in alike for rank in group.ranks}
+        if len(everybody) - sum(rank in everybody for rank in placed) == size - len(small[0].ranks):
+            seats[small[0].name] = tuple(sorted(everybody - placed))
     return seats
 
 
@@ -187,17 +233,23 @@ def siblings_of(view: GroupView, views: Iterable[GroupView]) -> list[GroupView]:
     ]
 
 
-def _view(group: Group, held_by: Mapping[int, Held], by_rank: Mapping[int, Dump]) -> GroupView:
+def _view(
+    group: Group, held_by: Mapping[int, Held], by_rank: Mapping[int, Dump], holders: Collection[int]
+) -> GroupView:
+    """`holders` are all ranks that hold something of a group of this name, whatever members they list."""
     standings = {
-        rank: _standing(group, by_rank[rank], held_by.get(rank)) for rank in group.ranks if rank in by_rank
+        rank: _standing(group, by_rank[rank], held_by.get(rank), rank in holders)
+        for rank in group.ranks
+        if rank in by_rank
     }
     waiting = tuple(rank for rank, standing in standings.items() if standing.has_pending)
     without = tuple(rank for rank in group.ranks if rank not in by_rank)
     return GroupView(group, standings, without, waiting)
 
 
-def _standing(group: Group, dump: Dump, held: Held | None) -> Standing:
+def _standing(group: Group, dump: Dump, held: Held | None, lists_others: bool) -> Standing:
+    cut = dump.cut is not None
     if held is not None:
-        return Standing(dump.rank, held, cut=dump.cut is not None)
+        return Standing(dump.rank, held, cut)
     enqueued = dump.default_enqueued if group.desc == "default_pg" else None
-    return Standing(dump.rank, None, cut=dump.cut is not None, evicted=dump.wrapped, enqueued=enqueued)
+    return Standing(dump.rank, None, cut or lists_others, evicted=dump.wrapped, enqueued=enqueued)

@@ -38,12 +38,12 @@ _History = Mapping[str, Sequence[Op]]
 
 
 def _histories(views: Sequence[GroupView]) -> dict[int, dict[str, Sequence[Op]]]:
-    """For each rank, what its dump keeps by kind of group; a kind that a rank has twice goes by name."""
+    """For each rank whose dump is whole, what it keeps by kind; a kind that a rank has twice goes by name."""
     histories: dict[int, dict[str, Sequence[Op]]] = {}
     counts = Counter((rank, view.group.desc) for view in views for rank in view.standings)
     for view in views:
         for rank, standing in view.standings.items():
-            if standing.held:
+            if standing.held and not standing.cut:
                 histories.setdefault(rank, {})[_kind(view, counts[rank, view.group.desc])] = standing.held.ops
     return histories
 

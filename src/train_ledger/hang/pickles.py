@@ -7,15 +7,18 @@ trusted either: the process that calls this runs under limits (see `worker`).
 
 from __future__ import annotations
 
+import codecs
 import json
+import os
 import pickle
 import re
+import stat
 import struct
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
-__all__ = ["Loaded", "RefusedError", "load"]
+__all__ = ["Loaded", "RefusedError", "load", "open_regular"]
 
 
 class RefusedError(Exception):
@@ -101,15 +104,28 @@ def load(path: Path) -> Loaded:
     Raises RefusedError for what is no dump, OSError where the file cannot be read, and MemoryError where it
     asks for more than this process may have.
     """
-    with path.open("rb") as file:
-        first = file.peek(1)[:1]
+    with open_regular(path) as file:
+        first = file.read(len(codecs.BOM_UTF8) + 1).removeprefix(codecs.BOM_UTF8)[:1]
         if not first:
             raise RefusedError("empty file: the dump was created but never written")
+        file.seek(0)
         if first == b"\x80":
             return _load_pickle(file)
         if first in b"{[ \t\r\n":
-            return _load_json(file.read())
+            return _load_json(file.read().removeprefix(codecs.BOM_UTF8))
     raise RefusedError("no Flight Recorder dump: neither a pickle nor JSON")
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """The file opened for reading, without waiting for the other end of a pipe.
+
+    Raises RefusedError for what is no regular file, OSError where it cannot be opened.
+    """
+    file = open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")  # noqa: SIM115
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise RefusedError("no regular file")
+    return file
 
 
 def _load_pickle(file: BinaryIO) -> Loaded:

@@ -104,7 +104,8 @@ class _Case:
         roots = []
         for view, found in self.found:
             if found:
-                waiting = tuple(rank for rank in view.waiting if rank not in found.culprits)
+                odd = frozenset(found.culprits)
+                waiting = tuple(rank for rank in view.waiting if rank not in odd)
                 roots.append(
                     Root(found.kind, found.culprits, view, found.seq, found.odd, waiting, mismatch=found)
                 )
@@ -167,7 +168,9 @@ class _Case:
         undecided: list[Wait] = []
         mine = [wait for wait in self.waits if ranks & set(wait.waiters) and not wait.targets]
         for wait in sorted(mine, key=lambda wait: wait.op.created_ns):
-            absent = tuple(rank for rank in wait.unknown if rank not in damaged and _has_no_dump(wait, rank))
+            absent = tuple(
+                rank for rank in wait.unknown if rank not in damaged and rank not in wait.view.standings
+            )
             if absent and len(absent) * 2 <= len(wait.view.group.ranks):
                 roots.append(_root_of("missing_ranks", absent, wait, seen=False))
             elif wait.unknown or _is_alone(wait):
@@ -199,18 +202,13 @@ def _with_fallen(wait: Wait, fallen: frozenset[int]) -> Wait:
     dead = tuple(rank for rank in wait.unknown if rank in fallen)
     if not dead:
         return wait
-    return replace(
-        wait, late=(*wait.late, *dead), unknown=tuple(rank for rank in wait.unknown if rank not in dead)
-    )
+    unknown = tuple(rank for rank in wait.unknown if rank not in fallen)
+    return replace(wait, late=(*wait.late, *dead), unknown=unknown)
 
 
 def _first(waits: Iterable[Wait]) -> Wait:
     """The wait that began first."""
     return min(waits, key=lambda wait: (wait.op.created_ns, wait.view.group.name, wait.seq))
-
-
-def _has_no_dump(wait: Wait, rank: int) -> bool:
-    return (wait.p2p and rank not in wait.view.standings) or rank in wait.view.without_dump
 
 
 def _is_alone(wait: Wait) -> bool:
@@ -223,7 +221,8 @@ def _root_of(kind: str, culprits: tuple[int, ...], wait: Wait, *, seen: bool = T
 
 
 def _without_culprits_waiting(root: Root) -> Root:
-    return replace(root, waiting=tuple(rank for rank in root.waiting if rank not in root.culprits))
+    culprits = frozenset(root.culprits)
+    return replace(root, waiting=tuple(rank for rank in root.waiting if rank not in culprits))
 
 
 def _strongest(roots: Sequence[Root]) -> list[Root]:

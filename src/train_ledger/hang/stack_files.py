@@ -6,6 +6,7 @@ torch.distributed.debug prints too). Frames come innermost first in all of them.
 
 from __future__ import annotations
 
+import codecs
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,8 +16,9 @@ from pathlib import Path
 import msgspec
 
 from train_ledger.answer import Unreadable
-from train_ledger.hang.dump_files import host_of, rank_of
+from train_ledger.hang.dump_files import host_of, listed, rank_of, shown, why_no_rank
 from train_ledger.hang.frames import Frame
+from train_ledger.hang.pickles import RefusedError, open_regular
 
 __all__ = ["RankStack", "Thread", "read"]
 
@@ -44,10 +46,6 @@ class RankStack:
     threads: tuple[Thread, ...]
 
 
-class _NotAStackError(Exception):
-    """Why a file is none; for the list of what was not read."""
-
-
 def read(paths: Iterable[Path]) -> tuple[dict[int, RankStack], list[Unreadable]]:
     """The stacks in files and folders by rank, and what could not be read.
 
@@ -55,24 +53,32 @@ def read(paths: Iterable[Path]) -> tuple[dict[int, RankStack], list[Unreadable]]
     """
     stacks: dict[int, RankStack] = {}
     unreadable = []
-    for path in sorted(_files(paths), key=_age):
+    named = [*paths]
+    files = {path: why for path, why in listed(named).items() if path in named or _may_hold_one(path)}
+    for path in sorted(files, key=_age):
         try:
-            stack = _read(path)
-        except (_NotAStackError, OSError) as error:
-            unreadable.append(Unreadable(os.fsencode(path).decode("utf-8", "replace"), str(error)))
+            stack = _read(path, files[path])
+        except RefusedError as error:
+            unreadable.append(Unreadable(shown(path), str(error)))
+        except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
+            unreadable.append(Unreadable(shown(path), getattr(error, "strerror", None) or str(error)))
         else:
             stacks[stack.rank] = stack
     return dict(sorted(stacks.items())), unreadable
 
 
-def _files(paths: Iterable[Path]) -> Iterator[Path]:
-    for path in paths:
-        yield from (it for it in path.iterdir() if _may_hold_one(it)) if path.is_dir() else (path,)
-
-
 def _may_hold_one(path: Path) -> bool:
     """Every rank keeps an empty rank_N.txt open, for its last stack should it be killed by a signal."""
-    return not path.is_dir() and not (path.suffix == ".txt" and path.is_file() and not path.stat().st_size)
+    if path.suffix == ".txt" and os.path.isfile(path):
+        return _size(path) != 0
+    return not os.path.isdir(path)
+
+
+def _size(path: Path) -> int | None:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return None
 
 
 _ABOUT_THE_SAME_S = 30.0
@@ -82,22 +88,23 @@ def _age(path: Path) -> tuple[float, str]:
     try:
         more_telling_s = _ABOUT_THE_SAME_S if path.suffix == ".json" else 0.0
         return path.stat().st_mtime + more_telling_s, str(path)
-    except OSError:
+    except (OSError, ValueError):
         return 0.0, str(path)
 
 
-def _read(path: Path) -> RankStack:
-    if not path.is_file():
-        raise _NotAStackError("no regular file" if path.exists() else "there is no such file")
-    if path.stat().st_size > _FILE_BYTES:
-        raise _NotAStackError(f"refused: more than {_FILE_BYTES >> 20} MiB, too long for a stack")
+def _read(path: Path, why: str | None) -> RankStack:
+    if why:
+        raise RefusedError(why)
     rank = rank_of(path.name)
     if rank is None:
-        raise _NotAStackError("no rank in its name: name it rank_N.json or rank_N.txt")
-    data = path.read_bytes()
+        raise RefusedError(why_no_rank(path.name, "a stack's name ends in its rank, as rank_5.txt"))
+    with open_regular(path) as file:
+        data = file.read(_FILE_BYTES + 1).removeprefix(codecs.BOM_UTF8)
+    if len(data) > _FILE_BYTES:
+        raise RefusedError(f"refused: more than {_FILE_BYTES >> 20} MiB, too long for a stack")
     pid, threads = _parse(data)
     if not threads:
-        raise _NotAStackError("no stack in it" if data.strip() else "empty file")
+        raise RefusedError("no stack in it" if data.strip() else "empty file")
     return RankStack(rank, pid, host_of(path.name), threads)
 
 
@@ -130,8 +137,8 @@ class _JsonThread(msgspec.Struct):
 def _of_py_spy_json(data: bytes) -> tuple[int | None, tuple[Thread, ...]]:
     try:
         listed = msgspec.json.decode(data, type=list[_JsonThread])
-    except msgspec.DecodeError as error:
-        raise _NotAStackError(f"no stack as py-spy writes it: {error}") from error
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise RefusedError(f"no stack as py-spy writes it: {error}") from error
     threads = tuple(
         Thread(
             name=thread.thread_name or f"thread {thread.thread_id:#x}",
@@ -147,7 +154,7 @@ def _of_py_spy_json(data: bytes) -> tuple[int | None, tuple[Thread, ...]]:
 
 _PROCESS = re.compile(r"^Process (\d+):", re.MULTILINE)
 _PY_SPY_THREAD = re.compile(r"Thread (?P<id>\S+)(?: \((?P<how>[^)]*)\))?(?:: \"(?P<name>.*)\")?\s*\Z")
-_PY_SPY_FRAME = re.compile(r"\s{4}(?P<function>.+) \((?P<file>.+?)(?::(?P<line>\d+))?\)\s*\Z")
+_PLACE = re.compile(r"(?P<file>.+?)(?::(?P<line>\d{1,18}))?\Z")
 
 
 def _of_py_spy_text(lines: Sequence[str]) -> Iterator[Thread]:
@@ -158,8 +165,17 @@ def _of_py_spy_text(lines: Sequence[str]) -> Iterator[Thread]:
             if head:
                 yield _py_spy_thread(head, frames)
             head, frames = found, []
-        elif found := _PY_SPY_FRAME.match(line):
-            frames.append(Frame(found["file"], int(found["line"] or 0), found["function"]))
+        elif frame := _py_spy_frame(line):
+            frames.append(frame)
+
+
+def _py_spy_frame(line: str) -> Frame | None:
+    """Of "    all_reduce (torch/distributed.py:3245)"; linear in the line, whatever stands in it."""
+    function, bracket, place = line.rstrip().rpartition(" (")
+    found = _PLACE.match(place.removesuffix(")"))
+    if not (bracket and found and place.endswith(")") and line.startswith("    ")):
+        return None
+    return Frame(found["file"], int(found["line"] or 0), function[4:])
 
 
 def _py_spy_thread(head: re.Match[str], frames: Sequence[Frame]) -> Thread:
@@ -169,9 +185,10 @@ def _py_spy_thread(head: re.Match[str], frames: Sequence[Frame]) -> Thread:
 
 
 _FAULT_THREAD = re.compile(
-    r"(?P<current>Current thread|Thread) (?P<id>0x[0-9a-f]+)(?: \[(?P<name>.*)\])? \(most recent call first\)"
+    r"(?P<current>Current thread|Thread) (?P<id>0x[0-9a-f]+)(?: \[(?P<name>.{0,256}?)\])? "
+    r"\(most recent call first\)"
 )
-_FAULT_FRAME = re.compile(r'\s*File "(?P<file>.*)", line (?P<line>\d+|\?\?\?) in (?P<function>.*)')
+_FAULT_FRAME = re.compile(r'\s*File "(?P<file>.*)", line (?P<line>\d{1,18}|\?\?\?) in (?P<function>.*)')
 
 
 def _of_faulthandler(lines: Sequence[str]) -> Iterator[Thread]:

@@ -54,13 +54,13 @@ class WaitGraph:
 
     def victims_of(self, ranks: Collection[int]) -> tuple[int, ...]:
         """All ranks that wait for one of `ranks`, directly or through others."""
-        seen, todo = set(ranks), list(ranks)
+        seen, todo, asked = set(ranks), list(ranks), frozenset(ranks)
         while todo:
             for start in self._into.get(todo.pop(), ()):
                 if start not in seen:
                     seen.add(start)
                     todo.append(start)
-        return tuple(sorted(node for node in seen if node >= 0 and node not in ranks))
+        return tuple(sorted(node for node in seen if node >= 0 and node not in asked))
 
     def _components(self) -> Iterator[Sequence[int]]:
         """Strongly connected components (Tarjan 1972, without recursion)."""

@@ -71,7 +71,7 @@ def _read(job: Job, memory_bytes: int) -> Reply:
     except RecursionError:
         return Reply(None, "refused: nested too deeply")
     if dump is None:
-        return Reply(None, "no Flight Recorder dump: it holds neither entries nor a version")
+        return Reply(None, "no Flight Recorder dump: it holds neither a list of entries nor a version")
     return Reply(dump)
 
 

@@ -1,0 +1,68 @@
+"""Which process groups does the table of a dump list, and which ranks?
+
+The table comes from an untrusted file, and everything later costs time and memory by the member: a rank that
+cannot be, or more members than any job has, is not taken over, and that is said.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from train_ledger.hang.entry import integer, text
+
+__all__ = ["MOST_RANKS", "group_table", "listed_ranks", "ranks_in"]
+
+MOST_RANKS = 1 << 20
+"""More ranks than any job has, and more members than its groups have together; what is beyond is damage."""
+_MOST_GROUPS = 1 << 16
+_LONG_NUMBER = re.compile(r"\d{7}")
+_LIST = re.compile(r"[\d\s,]*")
+_DIGITS = re.compile(r"\d+")
+
+Table = dict[str, tuple[str, str]]
+"""Group name → (description, listed ranks as text)."""
+
+
+def group_table(raw: Any) -> tuple[Table, str | None]:
+    """The table, from any of the shapes the versions have used, and what was not taken over, in words."""
+    table: Table = {}
+    if raw is None:
+        return table, None
+    if not isinstance(raw, dict):
+        return table, "the table of groups is not understood"
+    members = odd = 0
+    for name, value in raw.items():
+        desc, ranks = (
+            (text(value.get("desc")), value.get("ranks", "")) if isinstance(value, dict) else ("", value)
+        )
+        listed = listed_ranks(ranks)
+        if listed is None or len(table) >= _MOST_GROUPS:
+            odd += 1
+            continue
+        members += listed.count(",") + 1
+        table[text(name)] = (desc, listed)
+        if members > MOST_RANKS:
+            return {}, f"its groups list more than {MOST_RANKS} members together: refused"
+    return table, f"{odd} of {len(raw)} listed groups not understood" if odd else None
+
+
+def listed_ranks(ranks: Any) -> str | None:
+    """Ranks as text, "[0, 1]", where every one of them can be a rank; None where not."""
+    if isinstance(ranks, list):
+        numbers = [integer(rank) for rank in ranks[: MOST_RANKS + 1]]
+        if not all(number is not None and 0 <= number < MOST_RANKS for number in numbers):
+            return None
+        return str(numbers)
+    if not isinstance(ranks, str) or not ranks.isascii():
+        return None
+    if not _LIST.fullmatch(ranks.strip().removeprefix("[").removesuffix("]")):
+        return None
+    if _LONG_NUMBER.search(ranks) and any(rank >= MOST_RANKS for rank in ranks_in(ranks)):
+        return None
+    return ranks
+
+
+def ranks_in(listed: str) -> tuple[int, ...]:
+    """The ranks in "[0, 1, 2]", as listed; nothing is evaluated."""
+    return tuple(int(digits) if len(digits) < 10 else MOST_RANKS for digits in _DIGITS.findall(listed))
