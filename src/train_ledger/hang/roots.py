@@ -104,8 +104,8 @@ class _Case:
         roots = []
         for view, found in self.found:
             if found:
-                odd = frozenset(found.culprits)
-                waiting = tuple(rank for rank in view.waiting if rank not in odd)
+                came = {*view.waiting} if found.culprits else {*view.waiting, *found.ops}
+                waiting = tuple(sorted(came.difference(found.culprits)))
                 roots.append(
                     Root(found.kind, found.culprits, view, found.seq, found.odd, waiting, mismatch=found)
                 )

@@ -81,7 +81,7 @@ def _finding(
     finding: Finding, answer: HangAnswer, confidence: str | None
 ) -> Iterable[tuple[str, str | None]]:
     return (
-        ("what", f"{words.what_happened(finding)} ({finding.kind})" if finding.culprits else finding.kind),
+        ("what", f"{words.what_happened(finding, answer)} ({finding.kind})"),
         ("group", words.group(finding.group)),
         ("operation", words.place(finding)),
         ("stands in", finding.frame),

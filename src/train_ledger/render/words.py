@@ -11,10 +11,16 @@ from train_ledger.render.ranks import ranks_in_words
 
 __all__ = ["duration", "group", "impact", "moment", "place", "verdict", "what_happened", "who_waits"]
 
+_DIFFERENT = {
+    "collective_type_mismatch": "operations",
+    "size_or_syntax_mismatch": "sizes",
+    "collective_dtype_mismatch": "data types",
+}
 _WITHOUT_CULPRIT = {
-    "collective_type_mismatch": "the ranks came with different operations, and neither side has a majority",
-    "size_or_syntax_mismatch": "the ranks came with different sizes, and neither side has a majority",
-    "collective_dtype_mismatch": "the ranks came with different data types, and neither side has a majority",
+    **{
+        kind: f"the ranks came with different {things}, and neither side has a majority"
+        for kind, things in _DIFFERENT.items()
+    },
     "cycle": "the ranks wait for each other in a circle",
     "p2p_unpaired": "a send or receive has no partner that could be named",
     "missing_ranks": "ranks never came, but which ones cannot be said",
@@ -40,10 +46,9 @@ def _of_hang(answer: HangAnswer) -> str:
         return f"cannot tell, because {_why_not(answer)}"
     if answer.culprits:
         return _culprits(answer.culprits)
-    kinds = [finding.kind for finding in answer.findings] or [answer.kind or ""]
-    return "nobody to blame: " + "; ".join(
-        dict.fromkeys(_WITHOUT_CULPRIT.get(kind, "the ranks wait, and no rank stands out") for kind in kinds)
-    )
+    findings = answer.findings or [Finding(answer.kind or "", (), None, None, None)]
+    told = dict.fromkeys(_without_culprit(finding, answer) for finding in findings)
+    return f"nobody to blame: {'; '.join(told)}"
 
 
 def _of_diagnosis(answer: Diagnosis) -> str:
@@ -77,13 +82,13 @@ def _why_not(answer: HangAnswer) -> str:
     return "the dumps do not say"
 
 
-def what_happened(finding: Finding) -> str:
-    """Who did what to the others, in one sentence."""
+def what_happened(finding: Finding, answer: HangAnswer | None = None) -> str:
+    """Who did what to the others, in one sentence; where it names nobody, `answer` tells of missing dumps."""
     who, op = ranks_in_words(finding.culprits), finding.op or "the collective"
     others = finding.others_op or "something else"
     several = len(finding.culprits) > 1
     if not finding.culprits:
-        return _WITHOUT_CULPRIT.get(finding.kind, finding.kind)
+        return _without_culprit(finding, answer)
     return {
         "collective_type_mismatch": f"{who} came with {op}, the others with {others}",
         "size_or_syntax_mismatch": f"{who} came to {op} with sizes that differ from the others'",
@@ -93,6 +98,32 @@ def what_happened(finding: Finding) -> str:
         "missing_ranks": f"{who} never came to {op}",
         "completion_laggard": f"{who} came to {op}, but the GPU does not finish what the others' finished",
     }.get(finding.kind, f"{who}: {finding.kind}")
+
+
+def _without_culprit(finding: Finding, answer: HangAnswer | None) -> str:
+    if finding.kind in _DIFFERENT and len(finding.waiting) > 1:
+        return f"{_difference(finding)}; {_no_majority(finding, answer)}"
+    return _WITHOUT_CULPRIT.get(finding.kind, "the ranks wait, and no rank stands out")
+
+
+def _difference(finding: Finding) -> str:
+    who, things = ranks_in_words(finding.waiting), _DIFFERENT[finding.kind]
+    if finding.kind == "collective_type_mismatch":
+        both = f", {finding.op} and {finding.others_op}" if finding.op and finding.others_op else ""
+        return f"{who} came with different {things}{both}"
+    return f"{who} came to {finding.op or 'the collective'} with different {things}"
+
+
+def _no_majority(finding: Finding, answer: HangAnswer | None) -> str:
+    """Who could have settled it, did they not lack."""
+    lacking = {*finding.group.ranks}.difference(finding.waiting) if finding.group else set()
+    if not lacking:
+        return "neither side has a majority"
+    undumped = lacking.intersection(answer.missing_dumps) if answer else set()
+    without = (
+        f"with no dump of {ranks_in_words(undumped)}" if undumped else f"without {ranks_in_words(lacking)}"
+    )
+    return f"{without} neither side has a majority"
 
 
 def place(finding: Finding) -> str | None:
@@ -117,14 +148,24 @@ def who_waits(finding: Finding, answer: HangAnswer) -> str | None:
     """The ranks that wait for the culprits, those behind them too."""
     behind = {rank for culprit in finding.culprits for rank in answer.victims_of.get(culprit, ())}
     behind -= {*finding.waiting, *finding.culprits}
-    for_whom = f"for {ranks_in_words(finding.culprits)}" if finding.culprits else "for each other"
+    for_whom = _for_whom(finding)
     direct = _wait(finding.waiting, for_whom)
     indirect = _wait(behind, f"{for_whom} through others")
     return "; ".join(part for part in (direct, indirect) if part) or None
 
 
+_FOR_EACH_OTHER = {*_DIFFERENT, "cycle", "no_mismatch"}
+
+
+def _for_whom(finding: Finding) -> str:
+    if finding.culprits:
+        return f" for {ranks_in_words(finding.culprits)}"
+    is_mutual = finding.kind in _FOR_EACH_OTHER and len(finding.waiting) > 1
+    return " for each other" if is_mutual else "; for whom cannot be said"
+
+
 def _wait(ranks: Sequence[int] | set[int], for_whom: str) -> str:
-    return f"{ranks_in_words(ranks)} {'waits' if len(ranks) == 1 else 'wait'} {for_whom}" if ranks else ""
+    return f"{ranks_in_words(ranks)} {'waits' if len(ranks) == 1 else 'wait'}{for_whom}" if ranks else ""
 
 
 def moment(t: float) -> str:
