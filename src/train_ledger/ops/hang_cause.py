@@ -32,10 +32,10 @@ def of_hang(state: RunState, evidence: HangEvidence, *, processes_seen: bool) ->
     `processes_seen` says whether somebody looked at the ranks' processes, so that none dead means something.
     """
     answer = evidence.answer
-    if _ended_from_outside(state) and (not _stood_before(state) or answer.kind in (None, "no_mismatch")):
-        # What was dumped as it ended shows ranks on their way out; nobody is accused by that.
+    if _accuses_the_ended(state, answer):
+        # What was dumped as they ended shows ranks on their way out; nobody is accused by that.
         answer = replace(answer, findings=(), culprits=(), victims_of={}, kind=None)
-        cause, ranks = "unknown", answer.culprits
+        cause, ranks = ("hang.rank_died", evidence.fallen) if evidence.fallen else ("unknown", ())
     else:
         cause, ranks = _cause(state, evidence)
     confidence = _confidence(answer, evidence, cause, ranks)
@@ -54,7 +54,7 @@ def of_hang(state: RunState, evidence: HangEvidence, *, processes_seen: bool) ->
 
 
 def _cause(state: RunState, evidence: HangEvidence) -> tuple[str, tuple[int, ...]]:
-    answer, dead = evidence.answer, _dead_first(state, evidence)
+    answer, dead = evidence.answer, _dead_first(evidence)
     if answer.findings and answer.kind in _MISMATCHES:
         return "hang.mismatch", answer.culprits
     if dead:
@@ -86,19 +86,26 @@ def _stood_before(state: RunState) -> bool:
     return ended_t - state.last_step_t > state.stall_threshold_s
 
 
-def _dead_first(state: RunState, evidence: HangEvidence) -> tuple[int, ...]:
-    """Ranks that raised or died by themselves and, where the dumps name somebody, are those named.
+def _accuses_the_ended(state: RunState, answer: HangAnswer) -> bool:
+    """Whether all that the dumps say is about ranks that were ended from outside, and is no sign of a hang.
 
-    Dumps that ranks write as the launcher ends them show where they were by then: that one of these had not
-    come accuses it of nothing where another rank had fallen before and the run had not stood still.
+    A rank on its way to an operation has not come to it when the launcher ends it. Where the run had stood
+    still before, it had the time to come; that all came and none finishes is what an end looks like, too.
     """
+    if answer.kind in _MISMATCHES:
+        return False
+    if answer.kind in (None, "no_mismatch"):
+        return _ended_from_outside(state) is not None
+    ends = [_end_from_outside(state.ranks[rank]) for rank in answer.culprits if rank in state.ranks]
+    return bool(ends) and None not in ends and not _stood_before(state)
+
+
+def _dead_first(evidence: HangEvidence) -> tuple[int, ...]:
+    """Ranks that raised or died by themselves and, where the dumps name somebody, are those named."""
     culprits = evidence.answer.culprits
-    if not culprits or set(culprits) <= set(evidence.fallen):
-        return culprits or evidence.fallen
-    ended = {rank for rank in culprits if _end_from_outside(state.ranks[rank])} if evidence.fallen else set()
-    return (
-        evidence.fallen if set(culprits) - set(evidence.fallen) <= ended and not _stood_before(state) else ()
-    )
+    if not culprits:
+        return evidence.fallen
+    return culprits if set(culprits) <= set(evidence.fallen) else ()
 
 
 def _cause_of(finding: Finding, evidence: HangEvidence, state: RunState) -> str:
