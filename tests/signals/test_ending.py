@@ -263,6 +263,59 @@ def test_a_with_block_sees_an_exit_code(tmp_path: Path) -> None:
     assert not events(tmp_path, "run_end")
 
 
+def test_a_with_block_left_by_an_exit_code_says_it(tmp_path: Path) -> None:
+    run_to_end(tmp_path, "with monitor:\n    sys.exit(7)")
+    (told,) = events(tmp_path, "exception")
+    assert (told["type"], told["message"]) == ("SystemExit", "7")
+
+
+@pytest.mark.parametrize("clean", ["sys.exit()", "sys.exit(0)", "sys.exit(None)"])
+def test_a_with_block_left_by_a_clean_exit_is_a_clean_end(tmp_path: Path, clean: str) -> None:
+    assert run_to_end(tmp_path, f"with monitor:\n    {clean}").returncode == 0
+    assert not events(tmp_path, "exception")
+    assert events(tmp_path, "run_end")
+
+
+def test_no_exception_is_taken_for_an_earlier_one(tmp_path: Path) -> None:
+    script = """
+def work(n):
+    raise ValueError(f"thread {n}")
+monitor.step(1)
+for n in range(5):
+    thread = threading.Thread(target=work, args=(n,))
+    thread.start()
+    thread.join()
+    del thread
+raise ValueError("main")
+"""
+    assert run_to_end(tmp_path, script).returncode == 1
+    told = [line["message"] for line in events(tmp_path, "exception")]
+    assert told == [*(f"thread {n}" for n in range(5)), "main"]
+    assert not events(tmp_path, "run_end")
+
+
+def test_what_a_thread_died_of_and_the_main_thread_after_it_is_fatal(tmp_path: Path) -> None:
+    script = """
+error = ValueError("both")
+def work():
+    raise error
+thread = threading.Thread(target=work)
+thread.start()
+thread.join()
+raise error
+"""
+    assert run_to_end(tmp_path, script).returncode == 1
+    assert [line.get("fatal", True) for line in events(tmp_path, "exception")] == [False, True]
+    assert not events(tmp_path, "run_end")
+
+
+def test_an_exception_that_names_a_file_which_is_no_utf8_is_read(tmp_path: Path) -> None:
+    assert run_to_end(tmp_path, "open(os.fsdecode(b'caf\\xe9'))").returncode == 1
+    (told,) = events(tmp_path, "exception")
+    assert "caf\\udce9" in told["message"]
+    told["message"].encode()
+
+
 @pytest.mark.parametrize("method", ["spawn", "fork"])
 def test_a_process_of_multiprocessing_that_raises_is_no_clean_end(tmp_path: Path, method: str) -> None:
     script = tmp_path / "train.py"

@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from train_ledger.fields import read_number
-from train_ledger.signals import attempt, flops, gpu, line
-from train_ledger.signals.line import event_line, plain, step_line
+from train_ledger.signals import attempt, flops, gpu, line, values
+from train_ledger.signals.line import event_line, step_line
+from train_ledger.signals.values import detail, plain
 
 numbers = st.one_of(st.floats(), st.integers(), st.integers(min_value=2**62, max_value=2**70))
 names = st.text(min_size=1, max_size=20)
@@ -64,9 +65,35 @@ json_like = st.recursive(
 
 @given(details=st.dictionaries(names, json_like, max_size=4))
 def test_an_event_carries_anything_without_breaking_its_line(details: dict[str, Any]) -> None:
-    data = event_line(1.0, None, "warning", details, rank=0, attempt=0)
+    data = event_line(1.0, None, "warning", detail(details), rank=0, attempt=0)
     assert data.count(b"\n") == 1
     assert strictly(data)["event"] == "warning"
+
+
+halves = st.text(st.characters(categories=["Cs", "Lu"]), min_size=1, max_size=8)
+
+
+@given(text=halves)
+def test_halves_of_surrogate_pairs_are_written_as_words(text: str) -> None:
+    event = event_line(1.0, None, "exception", detail({"message": text, text: [text]}), rank=0, attempt=0)
+    for data in (event, step_line(1.0, 1, {text: 2.0}, rank=0, attempt=0)):
+        json.dumps(strictly(data), ensure_ascii=False).encode()  # as the reader asks
+
+
+def test_the_name_of_a_file_that_is_no_utf8_can_still_be_told() -> None:
+    assert detail("no such file: caf\udce9") == "no such file: caf\\udce9"
+
+
+def test_a_detail_is_a_copy_of_bounded_size() -> None:
+    inner: list[Any] = [1]
+    taken = detail({"inner": inner})
+    inner.append(2)
+    assert taken == {"inner": [1]}
+    circle: list[Any] = []
+    circle += [circle] * 50
+    assert len(json.dumps(detail(circle))) < 200_000
+    assert len(detail("x" * 1_000_000)) == 10_000
+    assert detail([0] * 1_000_000) == "list"
 
 
 class Numeric(float):
@@ -95,6 +122,6 @@ def test_what_is_no_plain_number_is_not_asked_for_one(value: object) -> None:
     assert plain(value) is None
 
 
-@pytest.mark.parametrize("module", [line, flops, gpu, attempt])
+@pytest.mark.parametrize("module", [line, flops, gpu, attempt, values])
 def test_the_examples_in_the_words(module: Any) -> None:
     assert doctest.testmod(module).failed == 0

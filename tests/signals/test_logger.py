@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy
 import pytest
 
 from train_ledger import SignalLogger
@@ -62,7 +63,7 @@ def test_non_finite_numbers_are_words(logger: SignalLogger) -> None:
 
 
 def test_what_is_no_number_is_left_out_counted_and_said_once(
-    logger: SignalLogger, capfd: pytest.CaptureFixture[str]
+    capfd: pytest.CaptureFixture[str], logger: SignalLogger
 ) -> None:
     class Tensor:
         def __float__(self) -> float:
@@ -191,6 +192,112 @@ def test_a_forked_child_writes_nothing(logger: SignalLogger) -> None:
     hold()
     assert status == 0
     assert [line["step"] for line in lines(logger)] == [1]
+
+
+def test_what_changes_while_it_is_written_costs_nothing(logger: SignalLogger) -> None:
+    changing: dict[str, Any] = {"n": 0}
+    stop = threading.Event()
+
+    def change() -> None:
+        while not stop.is_set():
+            changing[f"k{len(changing)}"] = list(changing)[:50]
+            if len(changing) > 300:
+                changing.clear()
+
+    thread = threading.Thread(target=change)
+    thread.start()
+    for step in range(200):
+        logger.event("warning", step=step, changing=changing, within=[changing])
+    stop.set()
+    thread.join()
+    assert [line["step"] for line in lines(logger)] == list(range(200))
+    assert logger.dropped_lines == 0
+
+
+def test_no_code_of_what_is_logged_runs(logger: SignalLogger) -> None:
+    class Mine:
+        def __str__(self) -> str:
+            raise KeyError
+
+        __repr__ = __str__
+        __class__ = property(__str__)  # type: ignore[assignment,arg-type]
+
+    logger.event("warning", keys={Mine(): 1, 2: Mine()}, mine=Mine())
+    logger.event(Mine(), t=Mine(), step=Mine())  # type: ignore[arg-type]
+    logger.log(step=1, loss=2.0)
+    first, second, step = lines(logger)
+    assert (first["keys"], first["mine"]) == ({"Mine": 1, "2": "Mine"}, "Mine")
+    assert (second["event"], "step" in second) == ("Mine", False)
+    assert step["loss"] == 2.0
+
+
+def test_a_line_that_cannot_be_written_is_counted_and_the_others_are(logger: SignalLogger) -> None:
+    class Name(str):
+        __slots__ = ()
+
+        def __hash__(self) -> int:
+            raise LookupError
+
+    fields: dict[str, float] = {}
+    logger.log_fields(1, fields)
+    logger.flush(5)
+    hold = hold_the_file(logger)
+    logger.log(step=2)
+    logger._queue.append((next(logger._tickets), 1.0, 3, {object(): 1.0}, None))  # type: ignore[dict-item]
+    logger._queue.append((next(logger._tickets), 1.0, 4, [Name()], None))  # type: ignore[arg-type]
+    logger.log(step=5)
+    hold()
+    assert [line["step"] for line in lines(logger)] == [1, 2, 5]
+    assert logger.dropped_lines == 2
+
+
+@pytest.mark.parametrize("step", [numpy.int64(3), numpy.uint8(3), numpy.float32(3), numpy.array(3)])
+def test_a_step_may_be_numpys(logger: SignalLogger, step: Any) -> None:
+    logger.log(step=step, loss=numpy.float32(0.5), count=numpy.int32(7))
+    logger.event("ckpt_start", step=step)
+    at_step, event = lines(logger)
+    assert (at_step["step"], at_step["loss"], at_step["count"], event["step"]) == (3, 0.5, 7, 3)
+
+
+def test_an_event_whose_step_is_a_tensor_is_written_without_it(logger: SignalLogger) -> None:
+    class Tensor:
+        device = "cuda:0"
+
+        def __index__(self) -> int:
+            raise AssertionError("a tensor was synchronised")
+
+    logger.event("ckpt_saved", step=Tensor())  # type: ignore[arg-type]
+    (line,) = lines(logger)
+    assert "step" not in line
+    assert logger.refused_values == 1
+
+
+def test_a_program_started_without_stderr_writes_into_no_other_file(tmp_path: Path) -> None:
+    script = f"""
+import os, train_ledger
+taken = os.open({str(tmp_path / "weights")!r}, os.O_RDWR | os.O_CREAT)
+assert taken == 2, taken
+logger = train_ledger.SignalLogger({str(tmp_path)!r}, 0)
+logger.log(step=1, loss=None)
+logger.close()
+"""
+    closed = 'exec "$0" -c "$1" 2>&-'
+    subprocess.run(["/bin/sh", "-c", closed, sys.executable, script], check=True, timeout=20)
+    assert (tmp_path / "weights").read_bytes() == b""
+    assert b'"step":1' in (tmp_path / "signals" / "rank_00000.jsonl").read_bytes()
+
+
+def test_a_stderr_that_became_another_file_is_left_alone(tmp_path: Path) -> None:
+    script = f"""
+import os, train_ledger
+logger = train_ledger.SignalLogger({str(tmp_path)!r}, 0)
+os.close(2)
+assert os.open({str(tmp_path / "weights")!r}, os.O_RDWR | os.O_CREAT) == 2
+logger.log(step=1, loss=None)
+logger.close()
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=20)
+    assert (tmp_path / "weights").read_bytes() == b""
 
 
 def wait_until(true: Callable[[], bool], timeout_s: float = 5.0) -> None:

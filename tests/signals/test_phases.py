@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from typing import Any
 
@@ -16,9 +17,15 @@ class Written:
 
     def __init__(self) -> None:
         self.lines: list[tuple[str, str, float]] = []
+        self.warnings: list[str] = []
 
-    def __call__(self, event: str, *, t: float, phase: str) -> None:
-        self.lines.append((event, phase, t))
+    def __call__(
+        self, event: str, *, t: float = 0.0, phase: str = "", about: str = "", message: str = ""
+    ) -> None:
+        if event == "warning":
+            self.warnings.append(message)
+        else:
+            self.lines.append((event, phase, t))
 
     @property
     def names(self) -> list[tuple[str, str]]:
@@ -113,3 +120,51 @@ def test_an_exception_is_known_by_the_innermost_phase_and_is_not_kept_alive(phas
     assert phases.raised_in(KeyError()) is None
     kept: list[Any] = [value for value in vars(phases).values() if isinstance(value, BaseException)]
     assert kept == []
+
+
+def test_an_exception_in_the_place_of_an_earlier_one_is_not_taken_for_it(phases: Phases) -> None:
+    places = set()
+    for _ in range(5):  # CPython gives the next object the place, and so the id, of the last
+        with contextlib.suppress(ValueError), phases.begin("forward"):
+            raise ValueError
+        error = ValueError()
+        places.add(id(error))
+        assert phases.raised_in(error) is None
+        del error
+    assert len(places) < 5
+
+
+def test_an_exception_that_takes_no_attributes_is_known_too(phases: Phases) -> None:
+    class Frozen(Exception):  # noqa: N818
+        def __setattr__(self, name: str, value: object) -> None:
+            raise AttributeError(name)
+
+    error = Frozen()
+    with contextlib.suppress(Frozen), phases.begin("backward"):
+        raise error
+    assert phases.raised_in(error) == "backward"
+
+
+def test_phases_that_are_never_left_cost_no_more_and_more(phases: Phases, written: Written) -> None:
+    began = time.monotonic()
+    for _ in range(20_000):
+        phases.begin("data").__enter__()
+    phases.close_all()
+    assert time.monotonic() - began < 2
+    assert len(written.warnings) == 1
+    assert "with monitor.phase" in written.warnings[0]
+
+
+def test_a_phase_that_is_forgotten_is_over_for_the_reader(phases: Phases, written: Written) -> None:
+    first = phases.begin("evaluation")
+    first.__enter__()
+    for _ in range(64):
+        phases.begin("data").__enter__()
+    assert written.names == [("phase_start", "evaluation"), ("phase_end", "evaluation")]
+    first.end()
+    assert len(written.lines) == 2
+
+
+def test_a_phase_that_never_began_ends_quietly(phases: Phases, written: Written) -> None:
+    phases.begin("forward").end()
+    assert written.lines == []

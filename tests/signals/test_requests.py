@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
+import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -164,3 +166,15 @@ def test_a_disk_that_takes_no_dump_is_answered_where_possible(run: RunDir, reque
     assert replied is not None
     assert replied["ok"] is False
     assert "File exists" in replied["error"] or "Not a directory" in replied["error"]
+
+
+def test_a_fifo_in_the_place_of_a_request_holds_nobody_up(run: RunDir, requests: Requests) -> None:
+    os.mkfifo(run.request("a"))
+    run.request("b").mkdir()
+    ask(run, "c", do="stacks")
+    within = threading.Thread(target=lambda: [requests.answer_new() for _ in range(5)], daemon=True)
+    within.start()
+    within.join(5)
+    assert not within.is_alive()
+    assert answer(run, "c") is not None
+    assert requests.unreadable == 2

@@ -195,6 +195,95 @@ print("trained")
     assert [line["step"] for line in signal_lines(tmp_path) if "event" not in line] == [1, 2]
 
 
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ('peak_flops="989e12"', "peak_flops"),
+        ("peak_flops=10**400", "peak_flops"),
+        ('parallelism={"tp": 10**400}', "tp"),
+        ('parallelism="tp8"', "parallelism"),
+        ('model={**model, "params": 10**400}', "params"),
+        ("model=[1]", "model"),
+        ('rank="3"', "rank"),
+        ("world_size=10**400", "world_size"),
+    ],
+)
+def test_a_figure_that_is_no_number_is_refused_with_one_warning(
+    tmp_path: Path, given: str, named: str
+) -> None:
+    script = f"""
+monitor.close()
+model = {{"params": 1e6, "layers": 2, "heads": 2, "head_dim": 8, "seq_len": 16}}
+monitor = train_ledger.start(monitor.run_dir.path, **dict(dict(model=model), {given}))
+for step in range(3):
+    monitor.step(step, tokens=1000)
+print("trained")
+"""
+    script = script.replace("**dict(dict(model=model), model=", "**dict(model=")
+    ended = run_to_end(tmp_path, script.replace("{**model", "{**model"))
+    assert ended.returncode == 0, ended.stderr
+    (warning,) = events(tmp_path, "warning")
+    assert warning["message"].startswith(f"{named} given to start() cannot be used")
+    assert len([line for line in signal_lines(tmp_path) if "event" not in line]) == 3
+
+
+def test_tokens_beyond_a_float_are_refused_with_one_warning(tmp_path: Path) -> None:
+    script = "for step in range(3):\n    monitor.step(step, tokens=10**400)"
+    assert run_to_end(tmp_path, script).returncode == 0
+    (warning,) = events(tmp_path, "warning")
+    assert "tokens given to step()" in warning["message"]
+
+
+def test_numbers_of_numpy_are_as_good(tmp_path: Path) -> None:
+    script = """
+import numpy
+monitor.close()
+monitor = train_ledger.start(monitor.run_dir.path, rank=numpy.int64(2), world_size=numpy.int32(4))
+monitor.step(numpy.int64(3), loss=numpy.float32(0.5))
+assert type(monitor.last_step) is int
+with monitor.checkpoint(numpy.int64(3)):
+    pass
+"""
+    ended = run_to_end(tmp_path, script)
+    assert ended.returncode == 0, ended.stderr
+    (step,) = [line for line in signal_lines(tmp_path, 2) if "event" not in line]
+    assert (step["step"], step["rank"], step["loss"]) == (3, 2, 0.5)
+    assert [line["step"] for line in signal_lines(tmp_path, 2) if line.get("event") == "ckpt_saved"] == [3]
+
+
+def test_a_tensor_is_no_step(tmp_path: Path) -> None:
+    script = """
+import torch
+monitor.step(1)
+torch.Tensor.__index__ = lambda tensor: os.abort()
+monitor.step(torch.tensor(2))
+assert monitor.last_step == 1
+monitor.step(3)
+"""
+    ended = run_to_end(tmp_path, script)
+    assert ended.returncode == 0
+    assert ended.stderr.count("step: a Tensor is no whole number") == 1
+    assert [line["step"] for line in signal_lines(tmp_path) if "event" not in line] == [1, 3]
+
+
+def test_an_error_that_cannot_say_itself_does_not_hurt_a_checkpoint(tmp_path: Path) -> None:
+    script = """
+class Broken(Exception):
+    def __str__(self):
+        raise KeyError
+try:
+    with monitor.checkpoint(1):
+        raise Broken
+except Broken:
+    print("trained")
+with monitor.checkpoint(2, asynchronous=True) as save:
+    save.failed(type("Mute", (), {"__str__": Broken.__str__})())
+"""
+    ended = run_to_end(tmp_path, script)
+    assert (ended.returncode, ended.stdout) == (0, "trained\n")
+    assert len(events(tmp_path, "ckpt_failed")) == 2
+
+
 def test_what_the_environment_loses_is_told_to_the_run(tmp_path: Path) -> None:
     run_to_end(tmp_path, "", {"TORCH_NCCL_ASYNC_ERROR_HANDLING": "1", "TORCH_INCLUDE_ONLY_ACTIVE": "1"})
     told = {line["about"]: line["message"] for line in events(tmp_path, "warning")}

@@ -95,4 +95,4 @@ def test_a_bare_h100_is_told_by_its_pci_device(tmp_path: Path) -> None:
 def test_the_gpus_that_share_their_tokens() -> None:
     assert non_data_parallel_size({"dp": 16, "tp": 8, "pp": 2, "cp": 2, "ep": 4, "order": ["tp"]}) == 32
     assert non_data_parallel_size(None) == 1
-    assert non_data_parallel_size({"tp": "eight"}) == 1
+    assert non_data_parallel_size({"tp": "eight"}) is None

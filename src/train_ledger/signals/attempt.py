@@ -11,6 +11,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from train_ledger.signals.regular import open_regular
+
 __all__ = ["next_attempt"]
 
 _TAIL_BYTES = 1 << 16
@@ -25,9 +27,7 @@ def next_attempt(own_file: Path, environ: Mapping[str, str] = os.environ) -> int
 
 def _last_attempt(own_file: Path) -> int:
     try:
-        if not own_file.is_file():
-            return -1
-        with own_file.open("rb") as file:
+        with os.fdopen(open_regular(own_file, os.O_RDONLY), "rb") as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size - _TAIL_BYTES))
             tail = file.read(_TAIL_BYTES)

@@ -9,12 +9,12 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import traceback
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from train_ledger.signals.bounded import within
-from train_ledger.signals.last_words import ExceptionHooks, FatalStacks
+from train_ledger.signals.last_words import ExceptionHooks, FatalStacks, words
+from train_ledger.signals.marks import mark, marked
 from train_ledger.signals.recorder import NoRecorderError, Warmth, write_dump
 from train_ledger.signals.wakeup import Wakeup, die_of
 
@@ -40,7 +40,7 @@ class Ending:
         self._requests = requests
         self._warmth = warmth
         self._pid = os.getpid()
-        self._told = 0
+        self._name = f"{monitor.run_dir.path} {monitor.rank} {monitor.attempt} {self._pid}"
         self._stacks = FatalStacks(monitor.run_dir.stacks(monitor.attempt) / f"rank_{monitor.rank}.txt")
         self._hooks: ExceptionHooks | None = None
         self._wakeup: Wakeup | None = None
@@ -80,15 +80,17 @@ class Ending:
     def raised(self, error: BaseException, thread: str | None) -> None:
         """Nobody caught `error`. On the main thread (`thread` is None) the end is near: a dump is left."""
         if isinstance(error, SystemExit):
-            if error.code in (None, 0):
+            if _is_clean(error):
                 return
             error = error.__context__ or error  # a launcher's wrapper turns what was raised into an exit code
-        if id(error) == self._told or os.getpid() != self._pid:
+        # What a thread died of is told again where the main thread raises it and dies of it too.
+        telling = f"{'fatal' if thread is None else 'thread'} {self._name}"
+        if marked(error, "told") == telling or os.getpid() != self._pid:
             return
-        self._told = id(error)
+        mark(error, "told", telling)
         details: dict[str, Any] = {
             "type": type(error).__name__,
-            "message": _words(error)[:_MESSAGE_CHARACTERS],
+            "message": words(error)[:_MESSAGE_CHARACTERS],
             "phase": self._phases.raised_in(error),
         }
         if thread is not None:
@@ -129,6 +131,5 @@ class Ending:
         self._stacks.let_go()
 
 
-def _words(error: BaseException) -> str:
-    """What the exception says; traceback knows what to do with one whose own `__str__` raises."""
-    return str(traceback.TracebackException(type(error), error, None))
+def _is_clean(error: SystemExit) -> bool:
+    return error.code is None or (isinstance(error.code, int) and error.code == 0)

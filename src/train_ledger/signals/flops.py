@@ -7,12 +7,15 @@ device that is not in the table, or a quantised model, has no MFU: none is bette
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-__all__ = ["flop_per_token", "is_quantised", "non_data_parallel_size", "peak_flops"]
+from train_ledger.signals.values import detail, positive
+
+__all__ = ["flop_per_token", "is_quantised", "non_data_parallel_size", "peak_flops", "unusable"]
 
 # Dense bf16, from the vendors' data sheets (which often print the figure "with sparsity": twice these).
 # The first pattern that matches counts, so the narrower ones stand first.
@@ -36,10 +39,11 @@ _PEAKS: tuple[tuple[str, float], ...] = (
 _H100_BY_PCI_DEVICE = {"0x2330": 989e12, "0x2339": 989e12, "0x2331": 756e12, "0x2321": 835e12}
 _QUANTISED = re.compile(r"fp8|float8|int8|fp4|nvfp4|mxfp|e4m3|e5m2", re.IGNORECASE)
 _NON_DATA = ("tp", "pp", "cp")
+_SHAPE = ("layers", "heads", "head_dim", "seq_len")
 
 
 def flop_per_token(model: Mapping[str, Any] | None) -> float | None:
-    """FLOP to train on one token; None where `model` lacks one of params, layers, heads, head_dim, seq_len.
+    """FLOP to train on one token; None where one of params, layers, heads, head_dim, seq_len is not known.
 
     `active_params` goes before `params`: a mixture of experts computes with a part of its parameters.
 
@@ -49,11 +53,26 @@ def flop_per_token(model: Mapping[str, Any] | None) -> float | None:
     if not model:
         return None
     params = model.get("active_params", model.get("params"))
-    shape = [model.get(key) for key in ("layers", "heads", "head_dim", "seq_len")]
-    if not all(isinstance(value, int | float) and value > 0 for value in (params, *shape)):
+    known = [positive(value) for value in (params, *(model.get(key) for key in _SHAPE))]
+    figures = [value for value in known if value is not None]
+    if len(figures) < len(known):
         return None
-    layers, heads, head_dim, seq_len = (float(value) for value in shape if value is not None)
-    return 6.0 * float(params or 0) + 12.0 * layers * heads * head_dim * seq_len
+    return positive(6.0 * figures[0] + 12.0 * math.prod(figures[1:]))
+
+
+def unusable(model: Mapping[str, Any] | None, parallelism: Mapping[str, Any] | None) -> list[str]:
+    """What is given and is no positive number, and so cannot be reckoned with.
+
+    >>> unusable({"params": "8e9", "layers": 32}, {"tp": 10**400, "order": ["tp"]})
+    ['params', 'tp']
+    """
+    asked = ((model or {}, ("params", "active_params", *_SHAPE)), (parallelism or {}, _NON_DATA))
+    return [
+        key
+        for given, keys in asked
+        for key in keys
+        if given.get(key) is not None and positive(given.get(key)) is None
+    ]
 
 
 def peak_flops(
@@ -83,15 +102,20 @@ def is_quantised(model: Mapping[str, Any] | None) -> bool:
     """
     if not model:
         return False
-    if model.get("quantized") or model.get("quantised") or model.get("fp8"):
+    if any(detail(model.get(key)) for key in ("quantized", "quantised", "fp8")):
         return True
-    return any(_QUANTISED.search(str(model.get(key, ""))) for key in ("dtype", "precision", "quantization"))
+    return any(_QUANTISED.search(_word(model.get(key))) for key in ("dtype", "precision", "quantization"))
 
 
-def non_data_parallel_size(parallelism: Mapping[str, Any] | None) -> int:
-    """How many GPUs work on the same tokens: tp × pp × cp."""
-    size = 1
+def _word(dtype: object) -> str:
+    return str(dtype if type(dtype).__module__ == "torch" else detail(dtype))
+
+
+def non_data_parallel_size(parallelism: Mapping[str, Any] | None) -> float | None:
+    """How many GPUs work on the same tokens: tp × pp × cp; None where one that is given is no number."""
+    size: float | None = 1.0
     for axis in _NON_DATA:
-        value = (parallelism or {}).get(axis, 1)
-        size *= value if isinstance(value, int) and value > 0 else 1
+        given = (parallelism or {}).get(axis)
+        factor = 1.0 if given is None else positive(given)
+        size = None if size is None or factor is None else positive(size * factor)
     return size

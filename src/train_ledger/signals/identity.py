@@ -13,6 +13,8 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from train_ledger.signals.values import whole
+
 __all__ = ["Identity", "identify"]
 
 # (rank, world size, local rank), most trusted first; torchrun under Slurm sets both, and its own ones count.
@@ -36,13 +38,16 @@ class Identity:
 def identify(
     rank: int | None = None, world_size: int | None = None, environ: Mapping[str, str] = os.environ
 ) -> Identity:
-    """Rank, world size and local rank; what nobody says is rank 0 of 1."""
+    """Rank, world size and local rank; what nobody says is rank 0 of 1.
+
+    A given `rank` or `world_size` that is no whole number counts as not given.
+    """
     by_torch = _torch_distributed()
     by_launcher = _launcher(environ)
     found_rank, found_world = by_torch or by_launcher[:2]
     return Identity(
-        rank=_first(rank, found_rank, 0),
-        world_size=_first(world_size, found_world, 1),
+        rank=_first(whole(rank), found_rank, 0),
+        world_size=_first(whole(world_size), found_world, 1),
         local_rank=_first(by_launcher[2], 0),
         host=socket.gethostname(),
         pid=os.getpid(),

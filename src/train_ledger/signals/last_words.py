@@ -11,14 +11,16 @@ import faulthandler
 import os
 import sys
 import threading
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import IO
 
 from train_ledger.signals.bounded import within
+from train_ledger.signals.regular import open_regular
 
-__all__ = ["ExceptionHooks", "FatalStacks"]
+__all__ = ["ExceptionHooks", "FatalStacks", "words"]
 
 _OPEN_S = 2.0
 
@@ -104,7 +106,8 @@ class FatalStacks:
     def _enable(self) -> None:
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            file = self._path.open("ab", buffering=0)
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+            file = os.fdopen(open_regular(self._path, flags), "ab", buffering=0)
         except OSError:
             return
         faulthandler.enable(file=file, all_threads=True)
@@ -128,3 +131,8 @@ def _has_name(file: IO[bytes], path: Path) -> bool:
     except OSError:
         return False
     return (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino)
+
+
+def words(error: BaseException) -> str:
+    """What the exception says; traceback knows what to do with one whose own `__str__` raises."""
+    return str(traceback.TracebackException(type(error), error, None))

@@ -16,15 +16,15 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from train_ledger.run_dir import RunDir
 from train_ledger.signals.attempt import next_attempt
-from train_ledger.signals.bounded import within
-from train_ledger.signals.line import event_line, plain, step_line
+from train_ledger.signals.line import event_line, step_line
 from train_ledger.signals.sink import Sink
+from train_ledger.signals.stderr import Stderr
+from train_ledger.signals.values import detail, plain, whole
 
 __all__ = ["SignalLogger"]
 
@@ -35,11 +35,13 @@ _BREATH_S = 0.0005
 _BATCH_BYTES = 1 << 16
 _CLOSE_S = 2.0
 _COMPLAINTS = 50
-_SAY_S = 0.2
-_STDERR = 2
+_LATEST_T = 1e11
+# What encoding meets where a caller changes the dictionary that `log_fields` was to keep: one line is lost.
+_BAD_LINE = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, RuntimeError, MemoryError)
 
 # Ticket, unix seconds, step, fields or details, name of the event: a bare tuple, since it is made on the
-# training thread. A gap in the tickets is a line that was dropped from the queue.
+# training thread. A gap in the tickets is a line that was dropped from the queue. All of it is plain: the
+# writer never meets an object of the training's.
 _Entry = tuple[int, float, int | None, dict[str, Any], str | None]
 
 
@@ -47,7 +49,8 @@ class SignalLogger:
     """Writes the signal lines of one rank to RUN/signals/rank_00005.jsonl.
 
     `log` and `event` may be called from any thread; they neither wait nor raise. `attempt` is found from the
-    rank's own file where it is not given. After a fork the child's copy is silent.
+    rank's own file where it is not given. After a fork the child's copy is silent, and one that is `silent`
+    from the start has neither thread nor file.
     """
 
     def __init__(
@@ -57,6 +60,7 @@ class SignalLogger:
         *,
         attempt: int | None = None,
         queue_lines: int = QUEUE_LINES,
+        silent: bool = False,
     ) -> None:
         self.rank = rank
         self.path = RunDir(Path(run_dir)).signals_of(rank)
@@ -71,13 +75,18 @@ class SignalLogger:
         self._told_refused = 0
         self._pending = b""
         self._busy = False
-        self._silent = False
+        self._silent = silent
         self._complained: set[str] = set()
         self._complaints: deque[str] = deque()
+        self._stderr = Stderr()
         self._sink = Sink(self.path)
         self._wake = threading.Event()
         self._closing = False
         self._writer = threading.Thread(target=self._write_for_ever, name="train-ledger-writer", daemon=True)
+        if not silent:
+            self._begin()
+
+    def _begin(self) -> None:
         try:
             self._writer.start()
         except RuntimeError as error:  # no thread to be had: the training goes on without signals
@@ -94,11 +103,10 @@ class SignalLogger:
     def log_fields(self, step: int, fields: dict[str, float]) -> None:
         """As `log`, with the fields in a dictionary, which the logger keeps."""
         if type(step) is not int:
-            whole = _whole(step)
-            if whole is None:
-                self._refuse("step", step)
+            number = self.whole_step(step)
+            if number is None:
                 return
-            step = whole
+            step = number
         for value in fields.values():
             if type(value) is not float and type(value) is not int:
                 fields = self.plain_fields(fields)
@@ -107,10 +115,24 @@ class SignalLogger:
             self._queue.append((next(self._tickets), time.time(), step, fields, None))
 
     def event(self, name: str, /, *, t: float | None = None, step: int | None = None, **details: Any) -> None:
-        """One event line, such as `ckpt_saved`; `t` is now where it is not given."""
-        if not self._silent:
-            now = time.time() if t is None else t
-            self._queue.append((next(self._tickets), now, step, details, name))
+        """One event line, such as `ckpt_saved`; `t` is now where it is not given.
+
+        `details` are copied as `values.detail` says; a `step` that is no whole number is left out.
+        """
+        if self._silent:
+            return
+        number = None if step is None else self.whole_step(step)
+        now = plain(t)
+        if now is None or not abs(now) < _LATEST_T:
+            now = time.time()
+        self._queue.append((next(self._tickets), float(now), number, detail(details), str(detail(name))))
+
+    def whole_step(self, step: object) -> int | None:
+        """The step as a plain int; what is no whole number is counted, named once on stderr, and None."""
+        number = whole(step)
+        if number is None:
+            self._refuse("step", step, "whole number", "an int")
+        return number
 
     @property
     def dropped_lines(self) -> int:
@@ -151,12 +173,14 @@ class SignalLogger:
                 kept[name] = number
         return kept
 
-    def _refuse(self, name: str, value: object) -> None:
+    def _refuse(
+        self, name: str, value: object, wanted: str = "plain number", instead: str = "a float"
+    ) -> None:
         self.refused_values += 1
         kind = type(value).__name__
         self._complain(
             name,
-            f"{name}: a {kind} is no plain number and is left out; pass a float that the host has already, "
+            f"{name}: a {kind} is no {wanted} and is left out; pass {instead} that the host has already, "
             "since asking a tensor for it would wait for the GPU",
         )
 
@@ -164,13 +188,11 @@ class SignalLogger:
         """To be said on stderr, once, by the writer: a pipe that nobody reads would block the caller."""
         if about not in self._complained and len(self._complained) < _COMPLAINTS:
             self._complained.add(about)
-            self._complaints.append(f"train-ledger: rank {self.rank}: {message}\n")
+            self._complaints.append(f"rank {self.rank}: {message}")
 
     def _say(self) -> None:
         while self._complaints:
-            # The descriptor, not sys.stderr: its lock, held by a thread that blocks, aborts Python's exit.
-            text = self._complaints.popleft().encode(errors="replace")
-            within(_SAY_S, partial(os.write, _STDERR, text), None)
+            self._stderr.say(self._complaints.popleft())
 
     # The writer thread
 
@@ -227,7 +249,7 @@ class SignalLogger:
             if event is not None:
                 return event_line(t, step, event, fields, self.rank, self._attempt or 0)
             return step_line(t, step or 0, self._with_counts(fields), self.rank, self._attempt or 0)
-        except (TypeError, ValueError, RecursionError):
+        except _BAD_LINE:
             self._lost += 1
             return b""
 
@@ -243,11 +265,6 @@ class SignalLogger:
         """In a forked child: the lines, the thread and the file are the parent's."""
         self._silent = True
         self._queue.clear()
-
-
-def _whole(step: object) -> int | None:
-    number = plain(step)
-    return int(number) if number is not None and number == number // 1 else None
 
 
 _LIVE: weakref.WeakSet[SignalLogger] = weakref.WeakSet()

@@ -18,6 +18,7 @@ from typing import Any
 from train_ledger.run_dir import RunDir
 from train_ledger.signals.attendant import Attendant
 from train_ledger.signals.ending import Ending
+from train_ledger.signals.family import take_mark
 from train_ledger.signals.host import GarbageClock, HostSample
 from train_ledger.signals.identity import Identity
 from train_ledger.signals.logger import SignalLogger
@@ -27,6 +28,7 @@ from train_ledger.signals.recorder import Warmth
 from train_ledger.signals.requests import Requests
 from train_ledger.signals.saving import Evaluation, Loading, Saving
 from train_ledger.signals.throughput import Throughput
+from train_ledger.signals.values import detail
 
 __all__ = ["Monitor"]
 
@@ -97,6 +99,11 @@ class Monitor:
             line.update(self._held)
             self._held = {}
         line.update(fields)
+        if type(n) is not int:
+            number = self.logger.whole_step(n)
+            if number is None:
+                return
+            n = number
         self.logger.log_fields(n, line)
         self.last_step = n
 
@@ -114,7 +121,7 @@ class Monitor:
         raise the reader's patience while they last. On CUDA the time is the GPU's and stands in the next
         step's line.
         """
-        return self._phases.begin(str(name))
+        return self._phases.begin(str(detail(name)))
 
     def checkpoint(self, step: int, *, asynchronous: bool = False) -> Saving:
         """Around the saving of a checkpoint: `with monitor.checkpoint(step): save(…)`
@@ -141,10 +148,16 @@ class Monitor:
         self.event("warning", about=about, message=message)
 
     def close(self) -> None:
-        """The run ended as it should: end the phases, write `run_end` and what is left. Called at exit."""
+        """The run ended as it should: end the phases, write `run_end` and what is left. Called at exit.
+
+        Python tells nobody of the status that it exits with: a script that ends by `sys.exit(7)` has run_end
+        all the same, unless the monitor is used as a context manager, or the rank is a process of
+        `multiprocessing`. Whoever must know asks the launcher, or raises what went wrong.
+        """
         if self._closed or os.getpid() != self._pid:
             return  # a forked child that ends is not the rank
         self._closed = True
+        take_mark()
         self._ending.settle()
         self._attendant.close()
         self._garbage.close()

@@ -8,12 +8,14 @@ when somebody may want to know where a hung rank stands.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
 from train_ledger.signals.gpu_clock import GpuClock
+from train_ledger.signals.marks import mark, marked
 
 __all__ = ["FIELD_OF_PHASE", "OpenPhase", "Phases"]
 
@@ -29,6 +31,7 @@ _WRITTEN_AT_ONCE = frozenset(
     {"start_up", "compile", "checkpoint_save", "checkpoint_load", "evaluation", "shutdown"}
 )
 _LONG_S = 1.0
+_MOST_OPEN = 64
 
 
 class Phases:
@@ -39,7 +42,7 @@ class Phases:
         self.gpu = GpuClock()
         self._open: list[OpenPhase] = []
         self._spent: dict[str, float] = {}
-        self._raised: tuple[int, str] | None = None
+        self._told_many = False
 
     def begin(self, name: str) -> OpenPhase:
         """A phase that begins with its `with`."""
@@ -65,19 +68,21 @@ class Phases:
 
     def raised_in(self, error: BaseException) -> str | None:
         """The innermost phase that `error` has passed through."""
-        return self._raised[1] if self._raised is not None and self._raised[0] == id(error) else None
+        return marked(error, "phase")
 
     # Called by OpenPhase
 
     def entered(self, phase: OpenPhase) -> None:
         self._open.append(phase)
+        if len(self._open) > _MOST_OPEN:
+            self._forget_oldest()
         if phase.name in _WRITTEN_AT_ONCE:
             phase.announce()
         elif phase.name in _ON_THE_GPU:
             phase.gpu_start = self.gpu.mark()
 
     def left(self, phase: OpenPhase, took_s: float) -> None:
-        if phase in self._open:
+        with contextlib.suppress(ValueError):  # it has been open for too long and is forgotten
             self._open.remove(phase)
         field = FIELD_OF_PHASE.get(phase.name)
         if field is None:
@@ -87,11 +92,21 @@ class Phases:
         else:
             self.gpu.pair(field, phase.gpu_start)
 
+    def _forget_oldest(self) -> None:
+        """A phase that is entered by hand and never left must not cost more and more."""
+        self._open.pop(0).forget()
+        if not self._told_many:
+            self._told_many = True
+            self.write(
+                "warning",
+                about="phases",
+                message=f"more than {_MOST_OPEN} phases are open at once, so the oldest are taken for ended; "
+                "enter each by `with monitor.phase(…):`, which leaves it",
+            )
+
     def passed_by(self, error: BaseException, phase: OpenPhase) -> None:
-        # Only the number of the exception is kept: the exception itself would keep the frames of a caught
-        # out-of-memory error alive, and with them their tensors.
         if self.raised_in(error) is None:
-            self._raised = id(error), phase.name
+            mark(error, "phase", phase.name)
 
 
 class OpenPhase:
@@ -102,10 +117,11 @@ class OpenPhase:
     def __init__(self, phases: Phases, name: str) -> None:
         self._phases = phases
         self.name = name
+        self.ended_t: float | None = 0.0  # there is nothing to end before it begins
 
     def _reset(self) -> None:
         self.begun, self.begun_t = time.monotonic(), time.time()
-        self.ended_t: float | None = None
+        self.ended_t = None
         self.announced = False
         self.gpu_start: Any = None
         self._end_once = [True]
@@ -127,6 +143,12 @@ class OpenPhase:
         took_s = time.monotonic() - self.begun
         self.ended_t = self.begun_t + took_s
         self._phases.left(self, took_s)
+        if self.announced:
+            self._write_end()
+
+    def forget(self) -> None:
+        """End the phase for the reader; how long it took nobody knows."""
+        self.ended_t = time.time()
         if self.announced:
             self._write_end()
 

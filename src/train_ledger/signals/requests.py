@@ -15,6 +15,7 @@ from typing import Any
 
 from train_ledger.run_dir import RunDir, write_atomically
 from train_ledger.signals.recorder import NoRecorderError, write_dump, write_stacks
+from train_ledger.signals.regular import open_regular
 
 __all__ = ["Requests"]
 
@@ -84,9 +85,9 @@ class Requests:
         self.do(request_id, request.get("do"))
 
     def _read(self, request_id: str) -> Mapping[str, Any] | None:
-        path = self._run_dir.request(request_id)
         try:
-            with path.open("rb") as file:
+            descriptor = open_regular(self._run_dir.request(request_id), os.O_RDONLY)
+            with os.fdopen(descriptor, "rb") as file:
                 request = json.loads(file.read(_LARGEST_BYTES))
         except (OSError, ValueError, RecursionError):
             request = None

@@ -6,6 +6,8 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from train_ledger.signals.last_words import words
+
 if TYPE_CHECKING:
     from train_ledger.signals.monitor import Monitor
 
@@ -52,7 +54,8 @@ class Saving:
     def failed(self, error: object) -> None:
         """It could not be saved."""
         if self._once():
-            text = f"{type(error).__name__}: {error}" if isinstance(error, BaseException) else str(error)
+            told = words(error) if isinstance(error, BaseException) else words(Exception(error))
+            text = f"{type(error).__name__}: {told}" if isinstance(error, BaseException) else told
             self._monitor.event("ckpt_failed", step=self._step, error=text[:2000])
 
     def _once(self) -> bool:

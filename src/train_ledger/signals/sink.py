@@ -6,16 +6,18 @@ for what the file system does: `write` says what could not be written yet, `trou
 
 from __future__ import annotations
 
+import contextlib
 import os
-import stat
 import time
 from pathlib import Path
+
+from train_ledger.signals.regular import open_regular
 
 __all__ = ["Sink"]
 
 _REOPEN_S = 1.0
 _IDENTITY_CHECK_S = 5.0
-_FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC
+_FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT
 
 
 class Sink:
@@ -57,7 +59,8 @@ class Sink:
     def close(self) -> None:
         if self._fd is not None:
             fd, self._fd = self._fd, None
-            os.close(fd)
+            with contextlib.suppress(OSError):  # a file server says here that it lost what it had taken
+                os.close(fd)
 
     def _ready(self) -> bool:
         now = time.monotonic()
@@ -81,16 +84,9 @@ class Sink:
     def _open(self) -> None:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            if self.path.exists() and not self.path.is_file():
-                self.trouble = f"{self.path}: is no regular file"
-                return
-            fd = os.open(self.path, _FLAGS, 0o644)
+            fd = open_regular(self.path, _FLAGS)
         except OSError as error:
             self.trouble = f"{self.path}: {error.strerror}"
-            return
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            os.close(fd)
-            self.trouble = f"{self.path}: is no regular file"
             return
         self._fd = fd
         self._newline_first = _ends_torn(fd)

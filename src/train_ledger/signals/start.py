@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from train_ledger.run_dir import RunDir, RunDirError
-from train_ledger.signals import flight
+from train_ledger.signals import family, flight
 from train_ledger.signals.attempt import next_attempt
 from train_ledger.signals.bounded import within
+from train_ledger.signals.bystander import Bystander
 from train_ledger.signals.gpu import gpu_of
 from train_ledger.signals.identity import Identity, identify
-from train_ledger.signals.line import detail
 from train_ledger.signals.memory import MemoryCounters
 from train_ledger.signals.monitor import Monitor
+from train_ledger.signals.stderr import Stderr
 from train_ledger.signals.throughput import Throughput
+from train_ledger.signals.values import detail, whole
 from train_ledger.signals.worker_server import serve
 
 __all__ = ["start"]
@@ -26,6 +27,10 @@ __all__ = ["start"]
 _PATIENCE_S = 5.0
 _TOLD_S = 0.25
 _SILENT = -1
+_WANTED = (
+    "parallelism and model are mappings, rank and world_size whole numbers, and each figure is a positive "
+    "number that a float can hold"
+)
 _current: Monitor | None = None
 
 
@@ -47,23 +52,32 @@ def start(
     both, and every further keyword (`gpu_price_per_hour`, `restart_command`, `peak_flops`, …), go into
     run.json by rank 0. `worker_server` (or TRAIN_LEDGER_WORKER_SERVER=1) starts torch's own server, which can
     dump even while C code holds Python's lock. `keep_memory_peaks` leaves torch's peak counters to the
-    training. A second call in one process closes the first monitor and counts as a new attempt.
+    training. A second call in one process closes the first monitor and counts as a new attempt. In a child of
+    the process that speaks for this rank already – a loader's worker that imports the script anew – the
+    monitor is silent, and one line on stderr says so.
 
     Never raises for what the machine does: where the run directory cannot be written one line says so on
-    stderr, what is not written is counted, and the training goes on.
+    stderr, what is not written is counted, and the training goes on. A figure that is no number is refused
+    with one warning.
     """
     global _current
     if _current is not None:
         _current.close()
     place = RunDir(Path(run_dir).absolute())
     me = identify(rank, world_size)
+    if isinstance(_current, Bystander) and _current.rank == me.rank:
+        return _current
+    speaker = family.speaker_of(me.rank, place.signals_of(me.rank))
+    if speaker is not None:
+        _current = _silent(place, me, speaker)
+        return _current
     attempt, ready = _attempt(place, me)
     findings = flight.apply(os.environ, place.comm_traces(attempt) if ready else None)
     gpu = gpu_of(me.local_rank)
-    throughput = Throughput(
-        model, parallelism, run_json.get("peak_flops"), gpu.get("gpu_name"), gpu.get("pci")
-    )
+    layout, shape = _mapping(parallelism), _mapping(model)
+    throughput = Throughput(shape, layout, run_json.get("peak_flops"), gpu.get("gpu_name"), gpu.get("pci"))
     monitor = _current = Monitor(place, me, attempt, throughput, MemoryCounters(keep_memory_peaks))
+    family.leave_mark(me.rank, attempt, place.signals_of(me.rank))
     throughput.warn = monitor.warn
     served = serve(place, me.rank) if _server_wanted(worker_server) else {}
     monitor.open(
@@ -73,19 +87,54 @@ def start(
     for finding in findings:
         if finding.level != "note":
             monitor.warn(finding.about, finding.message)
+    refused = throughput.refused + _refused(
+        (rank, whole(rank)), (world_size, whole(world_size)), (parallelism, layout), (model, shape)
+    )
+    if refused:
+        monitor.warn(
+            "start", f"{', '.join(refused)} given to start() cannot be used and is left out: {_WANTED}"
+        )
     if me.rank == 0 and ready:
         constants = {
             "world_size": me.world_size,
-            "parallelism": parallelism and dict(parallelism),
-            "model": model and dict(model),
+            "parallelism": layout,
+            "model": shape,
             "device": gpu.get("gpu_name"),
-            "peak_flops": throughput.peak,
             **run_json,
+            "peak_flops": throughput.peak,
         }
         if not within(_PATIENCE_S, lambda: _write_run(place, constants), False):
             monitor.warn("run.json", f"{place.run_json} could not be written")
     monitor.logger.flush(_TOLD_S)  # who this is stands in the file before anything can lock Python up
     return monitor
+
+
+def _silent(place: RunDir, me: Identity, speaker: family.Speaker) -> Bystander:
+    family.leave_mark(me.rank, speaker.attempt, Path(speaker.file))  # for children of its own
+    Stderr().say(
+        f"rank {me.rank}: process {me.pid} is a child of process {speaker.pid}, which writes this rank's "
+        "signals already; the child's monitor does nothing"
+    )
+    return Bystander(place, me, speaker.attempt)
+
+
+def _mapping(given: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """A copy of what is given; None for what is no mapping."""
+    if not issubclass(type(given), Mapping):
+        return None
+    try:
+        return dict(given or {})
+    except (TypeError, ValueError, LookupError, AttributeError, RuntimeError):
+        return None
+
+
+def _refused(*given_and_taken: tuple[object, object]) -> list[str]:
+    names = ("rank", "world_size", "parallelism", "model")
+    return [
+        name
+        for name, (given, taken) in zip(names, given_and_taken, strict=True)
+        if given is not None and taken is None
+    ]
 
 
 def _attempt(place: RunDir, me: Identity) -> tuple[int, bool]:
@@ -94,10 +143,9 @@ def _attempt(place: RunDir, me: Identity) -> tuple[int, bool]:
     if found is not None and found != _SILENT:
         return found, True
     if found == _SILENT:  # a refusal is told by the logger, when it cannot open its file
-        print(
-            f"train-ledger: rank {me.rank}: {place.path} does not answer; the training goes on, "
-            "and its signals are dropped and counted until it does",
-            file=sys.stderr,
+        Stderr().say(
+            f"rank {me.rank}: {place.path} does not answer; the training goes on, "
+            "and its signals are dropped and counted until it does"
         )
     return next_attempt(Path(os.devnull)), False
 

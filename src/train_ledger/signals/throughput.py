@@ -6,14 +6,22 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from train_ledger.signals.flops import flop_per_token, is_quantised, non_data_parallel_size, peak_flops
-from train_ledger.signals.line import plain
+from train_ledger.signals.flops import (
+    flop_per_token,
+    is_quantised,
+    non_data_parallel_size,
+    peak_flops,
+    unusable,
+)
+from train_ledger.signals.values import plain, positive
 
 __all__ = ["Throughput"]
 
 
 class Throughput:
     """tps, tflops and mfu of a step; `warn(about, message)` is called once for an mfu that cannot be right.
+
+    `refused` names the figures that were given and are no positive numbers; what needs them is left out.
 
     `peak` is the device's dense peak in FLOP/s: as the user gave it, else by the name of the device, which is
     asked of torch once CUDA is initialised where it was not known before; None while it is not known.
@@ -23,7 +31,7 @@ class Throughput:
         self,
         model: Mapping[str, Any] | None,
         parallelism: Mapping[str, Any] | None,
-        peak: float | None = None,
+        peak: object = None,
         device: str | None = None,
         pci: str | None = None,
     ) -> None:
@@ -31,15 +39,20 @@ class Throughput:
         self._sharers = non_data_parallel_size(parallelism)
         self._quantised = is_quantised(model)
         self._pci = pci
-        self._device_known = peak is not None or device is not None
-        self.peak = peak_flops(device, pci) if peak is None and device is not None else peak
+        given = positive(peak)
+        self.refused = unusable(model, parallelism)
+        if peak is not None and given is None:
+            self.refused.append("peak_flops")
+        self._device_known = given is not None or device is not None
+        self.peak = peak_flops(device, pci) if given is None and device is not None else given
         self.warn: Callable[[str, str], None] = lambda about, message: None
         self._warned = False
 
     def fields(self, tokens: float, step_time_s: float) -> dict[str, float]:
         """The fields that can be known; `tokens` are those of this rank's data-parallel share of the step."""
-        count = plain(tokens)
-        if count is None or step_time_s <= 0:
+        count = positive(tokens)
+        if count is None or self._sharers is None or step_time_s <= 0:
+            self._doubt_tokens(tokens, count)
             return {}
         tps = count / (step_time_s * self._sharers)
         if self._flop_per_token is None:
@@ -49,14 +62,24 @@ class Throughput:
         if not peak:
             return {"tps": tps, "tflops": flops / 1e12}
         mfu = 100 * flops / peak
-        if mfu > 100 and not self._warned:
-            self._warned = True
-            self.warn(
-                "mfu",
-                f"mfu is {mfu:.0f} %, more than the device can do: check model, parallelism and peak_flops "
-                "given to start(), and the tokens given to step()",
+        if mfu > 100:
+            self._warn_once(
+                f"mfu is {mfu:.3g} %, more than the device can do: check model, parallelism and peak_flops "
+                "given to start(), and the tokens given to step()"
             )
         return {"tps": tps, "tflops": flops / 1e12, "mfu": mfu}
+
+    def _doubt_tokens(self, tokens: object, count: float | None) -> None:
+        if count is None and plain(tokens) != 0:
+            self._warn_once(
+                f"tokens given to step() are a {type(tokens).__name__} that is no positive number within a "
+                "float's range, so tps, tflops and mfu are left out of its line"
+            )
+
+    def _warn_once(self, message: str) -> None:
+        if not self._warned:
+            self._warned = True
+            self.warn("mfu", message)
 
     def _device_peak(self) -> float | None:
         cuda = getattr(sys.modules.get("torch"), "cuda", None)
