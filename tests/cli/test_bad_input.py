@@ -84,6 +84,16 @@ def test_a_postmortem_of_nothing(tmp_path: Path) -> None:
         ["drill", "page"],
         ["diagnose", "{tmp}", "--at", "yesterday"],
         ["watch", "{tmp}", "--port", "123456"],
+        ["diagnose", "{tmp}", "--at", "1e300"],
+        ["export", "{tmp}", "--every-s", "inf"],
+        ["export", "{tmp}", "--every-s", "nan"],
+        ["export", "{tmp}", "--every-s", "1e300"],
+        ["stacks", "{tmp}", "--timeout-s", "inf"],
+        ["stacks", "{tmp}", "--timeout-s", "0"],
+        ["stacks", "--pid", "99999999999999999999"],
+        ["drill", "hang", "--ranks", "1000000"],
+        ["drill", "hang", "--hang-at", "1000000000000000000000"],
+        ["demo", "--ranks", "65"],
         ["no-such-verb"],
         ["hang", "--no-such-option"],
     ],
@@ -100,6 +110,26 @@ def test_a_run_that_may_not_be_read(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text("{}")
     (tmp_path / "run.json").chmod(0)
     assert "Permission denied" in _ends_in_one_line(["diagnose", tmp_path])
+
+
+@pytest.mark.parametrize("verb", sorted({*OF_A_RUN} - {"postmortem"}))
+@pytest.mark.parametrize("kind", ["FIFO", "nested too deeply"])
+def test_a_run_json_that_would_never_end(verb: str, kind: str, tmp_path: Path) -> None:
+    file = tmp_path / "run.json"
+    os.mkfifo(file) if kind == "FIFO" else file.write_text('{"a":' * 100_000)
+    assert kind in _ends_in_one_line([verb, tmp_path])
+
+
+@pytest.mark.parametrize("verb", OF_A_RUN)
+def test_a_configuration_that_is_a_fifo(verb: str, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "train-ledger.toml")
+    assert "train-ledger.toml: is a FIFO" in _ends_in_one_line([verb, tmp_path])
+
+
+def test_a_journal_that_is_a_fifo(tmp_path: Path) -> None:
+    (tmp_path / "ledger").mkdir()
+    os.mkfifo(tmp_path / "ledger" / "journal.jsonl")
+    assert "journal.jsonl: cannot be read (is a FIFO" in _ends_in_one_line(["postmortem", tmp_path])
 
 
 def test_a_folder_where_a_file_is_wanted(tmp_path: Path) -> None:

@@ -126,3 +126,58 @@ def test_a_terminal_without_utf8_gets_its_answer() -> None:
         check=False,
     )
     assert (ended.returncode, ended.stdout) == (1, b"rank 3 \\u2013 0\n")
+
+
+def _shell(arguments: str, *, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """`train-ledger` with the redirections of a shell."""
+    command = f"{sys.executable} -m train_ledger {arguments}"
+    shell = ["sh", "-c", command]
+    return subprocess.run(shell, capture_output=True, text=True, timeout=60, check=False, cwd=cwd)
+
+
+@pytest.mark.parametrize(
+    "arguments", ["diagnose .", "diagnose . --json", "export . --once", "export . --once --json", "--help"]
+)
+def test_a_closed_standard_output_is_one_line(arguments: str, tmp_path: Path) -> None:
+    ended = _shell(f"{arguments} >&-", cwd=tmp_path)
+    assert ended.returncode == 2
+    assert ended.stderr == "train-ledger: standard output is closed; the answer has nowhere to go\n"
+
+
+@pytest.mark.parametrize("arguments", ["diagnose .", "export . --once", "--help", "hang --help", "--version"])
+def test_a_full_standard_output_is_one_line(arguments: str, tmp_path: Path) -> None:
+    ended = _shell(f"{arguments} >/dev/full", cwd=tmp_path)
+    assert (ended.returncode, ended.stderr) == (2, "train-ledger: standard output: No space left on device\n")
+
+
+def test_errors_do_not_go_into_the_answer_where_standard_error_is_closed(tmp_path: Path) -> None:
+    ended = _shell("diagnose gone 2>&-", cwd=tmp_path)
+    assert (ended.returncode, ended.stdout) == (2, "")
+
+
+def test_nor_into_the_first_file_that_is_opened(tmp_path: Path) -> None:
+    ended = _shell("diagnose . --html report.html <&- 2>&-", cwd=tmp_path)
+    assert ended.returncode == 3
+    assert (tmp_path / "report.html").read_text().startswith("<!doctype html>")
+
+
+def test_ctrl_c_while_it_still_loads() -> None:
+    program = (
+        "import builtins, sys, train_ledger.cli\n"
+        "real = builtins.__import__\n"
+        "def interrupted(name, *rest):\n"
+        "    if name == 'typer':\n        raise KeyboardInterrupt\n"
+        "    return real(name, *rest)\n"
+        "builtins.__import__ = interrupted\n"
+        "train_ledger.cli.main()\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")
+
+
+def test_ctrl_c_that_nobody_caught_is_no_fault_of_ours() -> None:
+    program = (
+        "import sys; from train_ledger.cli.leave import *; sys.excepthook = crash; raise KeyboardInterrupt"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (130, "")

@@ -31,7 +31,7 @@ def test_the_latest_incident_if_none_is_named(run: Path) -> None:
     told = _postmortem(run)
     assert told.exit_code == 0
     assert told.stdout.startswith("# ")
-    assert "`i-2`" in told.stdout
+    assert "incident i-2." in told.stdout
 
 
 def test_for_a_script(run: Path) -> None:
@@ -44,7 +44,7 @@ def test_for_a_script(run: Path) -> None:
 def test_into_a_file(run: Path) -> None:
     told = _postmortem(run, "--incident", "i-1", "--output", run / "draft.md")
     assert (told.exit_code, told.stdout) == (0, "")
-    assert "`i-1`" in (run / "draft.md").read_text()
+    assert "incident i-1." in (run / "draft.md").read_text()
 
 
 def test_an_incident_that_is_not_there(run: Path) -> None:

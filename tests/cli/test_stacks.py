@@ -16,18 +16,21 @@ from typer.testing import CliRunner, Result
 
 from train_ledger.cli import app
 
-PROGRAM = """
+PROGRAM = '''
 import sys, time
 def wait_for_batch():
     print("up", flush=True)
     time.sleep(60)
+IN_TORCH = """
 def all_reduce():
     print("up", flush=True)
     time.sleep(60)
+"""
+exec(compile(IN_TORCH, "torch/distributed/distributed_c10d.py", "exec"))
 def train():
     all_reduce() if sys.argv[1] == "collective" else wait_for_batch()
 train()
-"""
+'''
 
 
 @contextmanager
@@ -136,3 +139,22 @@ def test_stacks_of_a_hostile_name_move_nothing(tmp_path: Path) -> None:
     assert "\x1b" not in told.stdout
     assert "\x07" not in told.stdout
     assert os.linesep.join(["    x\ufffdy.py:3 ab"]) in told.stdout
+
+
+@pytest.mark.parametrize(
+    "line", ['{"rank":1e400}', "[" * 100_000, '{"rank":0,"pid":1,"t":1' + "0" * 400 + "}"]
+)
+def test_a_bad_line_of_ranks_jsonl_costs_only_itself(line: str, pids: list[int], tmp_path: Path) -> None:
+    good = {"t": 1.0, "rank": 1, "host": socket.gethostname(), "pid": pids[0]}
+    (tmp_path / "ranks.jsonl").write_text(f"{line}\n{json.dumps(good)}\n")
+    told = json.loads(_stacks(tmp_path, "--json").stdout)
+    assert [group["ranks"] for group in told["groups"]] == [[1]]
+
+
+def test_what_was_not_read_on_the_way_is_told(pids: list[int], tmp_path: Path) -> None:
+    run = _run_of(tmp_path, pids[:1], socket.gethostname())
+    os.mkfifo(run / "ranks.jsonl")
+    (run / "signals" / "rank_00001.jsonl").write_text("garbage\n")
+    told = _stacks(run)
+    assert "ranks.jsonl: is a FIFO" in told.stdout
+    assert "signals: 1 × not_a_file (ranks.jsonl), 1 × not_json (signals/rank_00001.jsonl:1)" in told.stdout

@@ -86,3 +86,57 @@ def test_nothing_from_a_log_acts_in_the_draft(run):
     assert "<script>" not in draft
     assert "\n# heading" not in draft
     assert "\x1b" not in draft
+
+
+HOSTILE = "a\x1b[31m\x07\n# b <script> `c` [d](javascript:e) ![f](http://g)"
+
+
+def test_nothing_from_the_journal_acts_in_the_draft_wherever_it_stands(run):
+    opened = {"t": T, "kind": "incident_opened", "incident": HOSTILE, "alert": HOSTILE}
+    verdict = {
+        "cause": HOSTILE,
+        "confidence": HOSTILE,
+        "ranks": [HOSTILE, 3],
+        "hosts": [HOSTILE],
+        "evidence": [HOSTILE],
+        "ruled_out": [{"cause": HOSTILE, "by": HOSTILE}],
+        "not_observed": [HOSTILE],
+        "since_step": HOSTILE,
+    }
+    told = {
+        kind: {"t": T, "kind": kind, "incident": HOSTILE, "summary": HOSTILE, "outcome": HOSTILE}
+        for kind in ("alert_fired", "response_done", "notification_done")
+    }
+    write(run, opened, *told.values(), {"t": T, "kind": "verdict", "incident": HOSTILE, "diagnosis": verdict})
+    draft = postmortem(run, Config())
+    for active in ("\x1b", "\x07", "<script>", "\n# b", "[d](", "[f](", "`c"):
+        assert active not in draft.replace("\\[", "").replace("\\]", "").replace("\\`", "")
+    assert "(rank 3 on a" in draft
+
+
+@pytest.mark.parametrize(
+    "diagnosis", [None, "hang", [1], {}, {"impact": 5}, {"hosts": 5}, {"ranks": "35"}, 7]
+)
+@pytest.mark.parametrize("t", [1e30, -5.0, True, "noon", None, 8.85e11, [1]])
+def test_what_is_not_understood_is_left_out_and_counted(run, diagnosis, t):
+    opened = {"t": t, "kind": "incident_opened", "incident": "i1"}
+    write(run, opened, {"t": t, "kind": "verdict", "incident": "i1", "diagnosis": diagnosis})
+    draft = postmortem(run, Config())
+    assert draft.startswith("# undated r42 was in trouble (nobody accused)\n")
+    wrong = 2 * (t is not None) + (diagnosis != {})
+    assert (f"\n{wrong} value{'s' if wrong > 1 else ''} in the journal made no sense" in draft) == (wrong > 0)
+
+
+@pytest.mark.parametrize("t", ["NaN", "Infinity", "1e400", "1" + "0" * 400])
+def test_times_that_only_a_lenient_reader_takes(run, t):
+    write(run, {"t": T, "kind": "incident_opened", "incident": "i1"})
+    with run.journal.open("a") as file:
+        file.write(f'{{"t":{t},"kind":"alert_resolved","incident":"i1","alert":"X"}}\n')
+    assert "- --:--:--  X resolved" in postmortem(run, Config())
+
+
+def test_an_incident_without_a_name_is_none(run):
+    write(run, {"t": T, "kind": "incident_opened", "incident": ["i0"]}, *an_incident())
+    draft = postmortem(run, Config())
+    assert "incident i1." in draft
+    assert "\n1 line of the journal could not be read; not in this draft." in draft

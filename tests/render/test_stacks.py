@@ -5,7 +5,9 @@ from __future__ import annotations
 from train_ledger.answer import NextCommand, Unreadable
 from train_ledger.render import StackGroup, as_text, report_of_stacks
 
-WAIT = StackGroup((0, 1, 2), ("distributed.py:3 all_reduce", "train.py:90 step"), thread="MainThread")
+WAIT = StackGroup(
+    (0, 1, 2), ("distributed.py:3 all_reduce", "train.py:90 step"), thread="MainThread", in_collective=True
+)
 LOAD = StackGroup((3,), ("train.py:88 next_batch",), thread="MainThread")
 
 
@@ -32,6 +34,22 @@ next
 def test_two_halves_name_nobody() -> None:
     told = as_text(report_of_stacks([StackGroup((0, 1), ("a",)), StackGroup((2, 3), ("b",))]))
     assert told.startswith("2 different stacks of 4 ranks, none of them the odd one\n")
+
+
+def test_where_most_do_not_wait_nobody_stands_apart() -> None:
+    """In a healthy run the stacks differ by where the sampler met each rank."""
+    told = as_text(report_of_stacks([StackGroup((0,), ("a",)), StackGroup((1, 2, 3), ("b",))]))
+    assert told.startswith("2 different stacks of 4 ranks, none of them the odd one\n")
+
+
+def test_nor_where_too_many_stand_elsewhere() -> None:
+    others = [StackGroup((3,), ("a",)), StackGroup((4,), ("b",))]
+    assert "stands apart" not in as_text(report_of_stacks([WAIT, *others]))
+
+
+def test_a_few_in_another_collective_stand_apart_from_those_in_the_same() -> None:
+    other = StackGroup((3,), ("distributed.py:9 barrier",), in_collective=True)
+    assert as_text(report_of_stacks([WAIT, other])).startswith("rank 3 stands apart: ")
 
 
 def test_equal_stacks_are_said_to_be_equal() -> None:

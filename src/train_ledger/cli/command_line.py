@@ -18,7 +18,7 @@ from train_ledger.cli.diagnose import diagnose
 from train_ledger.cli.drill import drill_hang
 from train_ledger.cli.export import export
 from train_ledger.cli.hang import hang
-from train_ledger.cli.leave import INTERRUPTED, complain, crash, ends_well
+from train_ledger.cli.leave import INTERRUPTED, complain, crash, ends_well, hold_streams, left_by_reader, told
 from train_ledger.cli.postmortem import postmortem
 from train_ledger.cli.stacks import stacks
 from train_ledger.cli.watch import watch
@@ -40,6 +40,10 @@ class _Verbs(TyperGroup):
         except _WRONG_USAGE as error:
             complain(_usage(error))
             sys.exit(ExitCode.BAD_INPUT)
+        except BrokenPipeError:
+            sys.exit(left_by_reader())
+        except OSError as error:
+            sys.exit(told(error, "standard output"))
         sys.exit(status if isinstance(status, int) else ExitCode.NOTHING_WRONG)
 
 
@@ -84,6 +88,7 @@ app.add_typer(_drill, name="drill")
 def main() -> None:
     """The command `train-ledger`."""
     sys.excepthook = crash
+    hold_streams()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal without UTF-8 still gets the answer
     typer.main.get_command(app)(prog_name="train-ledger")

@@ -19,8 +19,8 @@ Mode: TypeAlias = Annotated[
         metavar="MODE", help="How it leaves: sleep, loader, skip, type, size, abort, raise or lock_gil."
     ),
 ]
-HangAt: TypeAlias = Annotated[int, typer.Option(min=1, help="The step at which it leaves.")]
-Ranks: TypeAlias = Annotated[int, typer.Option(min=2, help="Ranks of the job.")]
+HangAt: TypeAlias = Annotated[int, typer.Option(min=1, max=100_000, help="The step at which it leaves.")]
+Ranks: TypeAlias = Annotated[int, typer.Option(min=2, max=64, help="Ranks of the job.")]
 NewRun: TypeAlias = Annotated[
     Path | None,
     typer.Option(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from train_ledger.answer import ExitCode
-from train_ledger.cli.options import Run
+from train_ledger.cli.options import Run, seconds
 
 if TYPE_CHECKING:
     from train_ledger.dash.exporter import Exporter
@@ -23,7 +23,10 @@ def export(
     all_hosts: Annotated[
         bool, typer.Option("--all-hosts", help="Ranks of all hosts, not only of this one.")
     ] = False,
-    every_s: Annotated[float, typer.Option(min=0.1, help="Seconds between two looks at the files.")] = 1.0,
+    every_s: Annotated[
+        float,
+        typer.Option(parser=seconds, metavar="SECONDS", help="Seconds between two looks at the files."),
+    ] = 1.0,
     once: Annotated[bool, typer.Option("--once", help="Print the metrics once and end.")] = False,
     json: Annotated[
         bool, typer.Option("--json", help="Say where it serves (with --once: the metrics) as JSON.")
@@ -60,12 +63,15 @@ def export(
 
 def _print_once(exporter: Exporter, json: bool) -> None:
     from train_ledger.cli.output import show
-    from train_ledger.render import as_json
+    from train_ledger.render import as_json, harmless
 
     while not exporter.poll():
         pass  # a large backlog is read in pieces
     metrics = exporter.metrics() or ""
-    show(as_json({"run": exporter.state.run, "metrics": metrics}) if json else metrics)
+    if json:
+        show(as_json({"run": exporter.state.run, "metrics": metrics}))
+    else:  # a label may hold what a terminal would obey
+        show("".join(f"{harmless(line, longest=len(line))}\n" for line in metrics.split("\n")[:-1]))
 
 
 def _serve(exporter: Exporter, host: str, port: int, every_s: float, json: bool) -> None:

@@ -103,15 +103,20 @@ def _answer(given: _Given) -> HangAnswer:
     settings = config.load(given.run)
     if given.run is None:
         return _of_files(given, settings)
-    from train_ledger.ops import evidence, read_state
+    from train_ledger.ops import evidence, observe
 
-    state = read_state(given.run, settings)
+    state, not_read = observe(given.run, settings)
     if given.dumps or given.stacks:
         whole = _with_those_of_the_run(given, given.run, state.attempt)
-        return _of_files(whole, settings, evidence.knowledge_of(state), state.world_size)
+        answer = _of_files(whole, settings, evidence.knowledge_of(state), state.world_size)
+        return _with(answer, not_read)
     found = evidence.gather(given.run, settings, state)
+    return _with(found.answer, (*found.not_observed, *not_read))
+
+
+def _with(answer: HangAnswer, not_observed: Sequence[str]) -> HangAnswer:
     return dataclasses.replace(
-        found.answer, not_observed=tuple(dict.fromkeys((*found.answer.not_observed, *found.not_observed)))
+        answer, not_observed=tuple(dict.fromkeys((*answer.not_observed, *not_observed)))
     )
 
 

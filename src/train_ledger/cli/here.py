@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-import json
+import math
 import socket
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from train_ledger.answer import Unreadable
 from train_ledger.cli.leave import BadInputError
 from train_ledger.facts import Event
-from train_ledger.run_dir import RunDir
+from train_ledger.fields import LARGEST_ATTEMPT, LARGEST_WORLD_SIZE, read_number
+from train_ledger.run_dir import RunDir, parsed_json, read_small
 
-__all__ = ["pids_here"]
+__all__ = ["Here", "pids_here"]
+
+
+_LARGEST_PID = 1 << 22
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -25,19 +30,29 @@ class _Start:
     host: str
 
 
-def pids_here(run_dir: RunDir) -> dict[int, int]:
-    """Process ids by rank, of the ranks that were last started on this host.
+@dataclass(frozen=True, slots=True)
+class Here:
+    """Process ids by rank, and what could not be read while they were looked for."""
+
+    pids: dict[int, int]
+    unread: tuple[Unreadable, ...]
+
+
+def pids_here(run_dir: RunDir) -> Here:
+    """The processes of the ranks that were last started on this host.
 
     Raises BadInputError where there are none, saying where the ranks run instead.
     """
-    latest = {start.rank: start for start in sorted([*_listed(run_dir), *_said(run_dir)])}
+    unread: list[Unreadable] = []
+    latest = {start.rank: start for start in sorted([*_listed(run_dir, unread), *_said(run_dir, unread)])}
     here = socket.gethostname()
     pids = {rank: start.pid for rank, start in sorted(latest.items()) if start.host == here}
     if not pids:
+        not_read = f" ({unread[0].file}: {unread[0].why})" if unread else ""
         raise BadInputError(
-            f"{run_dir.path}: {_where(latest.values(), here)}; or name the processes with --pid"
+            f"{run_dir.path}: {_where(latest.values(), here)}{not_read}; or name the processes with --pid"
         )
-    return pids
+    return Here(pids, tuple(unread))
 
 
 def _where(starts: Iterable[_Start], here: str) -> str:
@@ -48,32 +63,46 @@ def _where(starts: Iterable[_Start], here: str) -> str:
     return f"no rank runs on this host ({here}); run this on {shown}"
 
 
-def _said(run_dir: RunDir) -> Iterator[_Start]:
+def _said(run_dir: RunDir, unread: list[Unreadable]) -> Iterator[_Start]:
     """From the ranks' own run_start events."""
-    from train_ledger.sources import read_all
+    from train_ledger.sources import read_whole
 
-    for fact in read_all(run_dir):
+    reading = read_whole(run_dir)
+    if reading.not_read:
+        unread.append(Unreadable("signals", ", ".join(reading.not_read)))
+    for fact in reading.facts:
         if isinstance(fact, Event) and fact.name == "run_start":
             yield from _start(fact.attempt, fact.t, fact.rank, fact.details.get("pid"), fact.host)
 
 
-def _listed(run_dir: RunDir) -> Iterator[_Start]:
-    """From ranks.jsonl, which a job without our signals may bring."""
+def _listed(run_dir: RunDir, unread: list[Unreadable]) -> Iterator[_Start]:
+    """From ranks.jsonl, which a job without our signals may bring; its bad lines are told by `_said`."""
     try:
-        lines = run_dir.ranks_jsonl.read_bytes().splitlines()
+        lines = read_small(run_dir.ranks_jsonl).splitlines()
     except FileNotFoundError:
+        return
+    except OSError as error:
+        unread.append(Unreadable(run_dir.ranks_jsonl.name, error.strerror or str(error)))
         return
     for line in lines:
         try:
-            entry = json.loads(line)
+            entry = parsed_json(line)
         except ValueError:
-            continue  # a line that is being written; the next call reads it
+            continue
         if isinstance(entry, dict):
             told = [entry.get(name) for name in ("attempt", "t", "rank", "pid", "host")]
             yield from _start(told[0] or 0, told[1] or 0.0, *told[2:])
 
 
 def _start(attempt: object, t: object, rank: object, pid: object, host: object) -> Iterator[_Start]:
-    whole = isinstance(attempt, int) and isinstance(rank, int) and isinstance(pid, int) and pid > 0
-    if whole and isinstance(t, int | float) and isinstance(host, str):
-        yield _Start(attempt, float(t), rank, pid, host)  # type: ignore[arg-type]
+    began_t = read_number(t)
+    if not (
+        _whole(attempt, LARGEST_ATTEMPT) and _whole(rank, LARGEST_WORLD_SIZE) and _whole(pid, _LARGEST_PID)
+    ):
+        return
+    if began_t is not None and math.isfinite(began_t) and isinstance(host, str) and pid:
+        yield _Start(attempt, began_t, rank, pid, host)  # type: ignore[arg-type]
+
+
+def _whole(value: object, largest: int) -> bool:
+    return type(value) is int and 0 <= value <= largest

@@ -7,6 +7,7 @@ take for "trouble found".
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import sys
@@ -19,10 +20,21 @@ import typer
 
 from train_ledger.answer import ExitCode
 
-__all__ = ["INTERRUPTED", "BadInputError", "complain", "crash", "ends_well"]
+__all__ = [
+    "INTERRUPTED",
+    "BadInputError",
+    "complain",
+    "crash",
+    "ends_well",
+    "hold_streams",
+    "left_by_reader",
+    "told",
+]
 
 INTERRUPTED = 130
 """Exit status after Ctrl-C, and where nobody reads our output any more."""
+
+_STANDARD_ERROR = 2
 
 _MENDABLE = (
     ("train_ledger.cli.leave", "BadInputError"),
@@ -57,12 +69,9 @@ def _status(verb: Callable[[], int]) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        _read_by_nobody()
-        return INTERRUPTED
+        return left_by_reader()
     except OSError as error:
-        about = f"{error.filename}: " if error.filename else ""
-        complain(f"{about}{error.strerror or error}")
-        return ExitCode.BAD_INPUT
+        return told(error)
     except _mendable() as error:
         complain(str(error))
         return ExitCode.BAD_INPUT
@@ -75,11 +84,46 @@ def _mendable() -> tuple[type[Exception], ...]:
     return tuple(getattr(module, name) for module, name in loaded if module)
 
 
+def told(error: OSError, about: str = "") -> int:
+    """Says which file the system refused; `about` names it where the error does not. The exit status."""
+    about = error.filename or about
+    complain(f"{about}: {error.strerror or error}" if about else error.strerror or str(error))
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _read_by_nobody()
+    return ExitCode.BAD_INPUT
+
+
 def complain(text: str) -> None:
     """One line on standard error."""
     from train_ledger.render import harmless
 
-    print(f"train-ledger: {harmless(text)}", file=sys.stderr, flush=True)
+    with contextlib.suppress(OSError):  # nobody is left to be told
+        print(f"train-ledger: {harmless(text)}", file=sys.stderr, flush=True)
+
+
+def hold_streams() -> None:
+    """Keeps the places of standard streams that were closed, or the next file that is opened would take them.
+
+    What is said on a closed standard error goes nowhere, above all not into the answer; without a standard
+    output there is no answer, and the command ends here.
+    """
+    closed = sys.stdout is None
+    while (place := os.open(os.devnull, os.O_RDWR)) <= _STANDARD_ERROR:
+        os.set_inheritable(place, True)
+    os.close(place)
+    if sys.stderr is None:
+        sys.stderr = open(_STANDARD_ERROR, "w", closefd=False)  # noqa: SIM115
+    if closed:
+        complain("standard output is closed; the answer has nowhere to go")
+        sys.exit(ExitCode.BAD_INPUT)
+
+
+def left_by_reader() -> int:
+    """Ends quietly where nobody reads our output any more; the exit status."""
+    _read_by_nobody()
+    return INTERRUPTED
 
 
 def _read_by_nobody() -> None:
@@ -88,7 +132,9 @@ def _read_by_nobody() -> None:
 
 
 def crash(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """`sys.excepthook`: a fault of ours, told in full."""
+    """`sys.excepthook`: a fault of ours, told in full; Ctrl-C is none."""
+    if issubclass(kind, KeyboardInterrupt):
+        raise SystemExit(INTERRUPTED)
     traceback.print_exception(kind, error, trace)
     print("train-ledger: this is a fault of train-ledger itself; please report it", file=sys.stderr)
     raise SystemExit(int(ExitCode.CANNOT_TELL))

@@ -9,7 +9,14 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-__all__ = ["At", "Html", "Json", "Run", "moment"]
+__all__ = ["At", "Html", "Json", "Run", "moment", "seconds"]
+
+
+_LATEST_T = 1e11
+"""Unix seconds of the year 5138; what is larger are milliseconds."""
+
+_SHORTEST_S = 0.1
+_LONGEST_S = 86_400.0
 
 
 def moment(text: str) -> float:
@@ -21,9 +28,20 @@ def moment(text: str) -> float:
         t = float(text)
     except ValueError:
         t = _iso(text)
-    if not math.isfinite(t):
+    if not abs(t) < _LATEST_T:
         raise typer.BadParameter(f"{text} is no moment")
     return t
+
+
+def seconds(text: str | float) -> float:
+    """A length of time from a tenth of a second to a day; raises typer.BadParameter for any other."""
+    try:
+        length_s = float(text)
+    except ValueError:
+        length_s = math.nan
+    if not _SHORTEST_S <= length_s <= _LONGEST_S:
+        raise typer.BadParameter(f"{text} is not from {_SHORTEST_S:g} to {_LONGEST_S:g} seconds")
+    return length_s
 
 
 def _iso(text: str) -> float:

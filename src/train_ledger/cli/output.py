@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
+import stat
 import sys
 from pathlib import Path
 
 from train_ledger.answer import Diagnosis, HangAnswer, exit_code
+from train_ledger.cli.leave import BadInputError
 from train_ledger.render import Report, as_html, as_json, as_text, wants_colour
 from train_ledger.run_dir import write_atomically
 
-__all__ = ["answered", "show", "show_report"]
+__all__ = ["answered", "show", "show_report", "write_file"]
 
 _WIDEST = 120
 
@@ -20,12 +24,54 @@ def answered(
 ) -> int:
     """Show an answer in the form that was asked for; its exit status."""
     if html is not None:
-        write_atomically(html, as_html(answer, title=title, currency=currency).encode())
+        write_file(html, as_html(answer, title=title, currency=currency).encode())
     if json:
         show(as_json(answer))
     else:
         show_report(answer, currency=currency)
     return exit_code(answer)
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """Put an answer into the file that was named for it: a regular one as a whole, by a rename.
+
+    What is there and is something else – /dev/stdout, a FIFO, a device – is written into. Raises
+    BadInputError for a folder, and where the file's own folder is missing, and OSError as the system does.
+    """
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        if not path.parent.is_dir():
+            raise BadInputError(f"{path}: there is no folder {path.parent}; make it first") from None
+        write_atomically(path, data)
+        return
+    if stat.S_ISDIR(status.st_mode):
+        raise BadInputError(f"{path}: is a folder, but a file is wanted")
+    if stat.S_ISREG(status.st_mode) and not _is_ours(status):
+        write_atomically(path.resolve(), data, mode=stat.S_IMODE(status.st_mode))
+    else:
+        _write_into(path, data)
+
+
+def _is_ours(status: os.stat_result) -> bool:
+    """Whether it is what our own output is redirected to, /dev/stdout then: a rename would part the two."""
+    return any(os.path.samestat(status, os.fstat(stream)) for stream in (1, 2))
+
+
+def _write_into(path: Path, data: bytes) -> None:
+    sys.stdout.flush()
+    mine = [stream for stream in (1, 2) if os.path.samestat(path.stat(), os.fstat(stream))]
+    try:
+        # A FIFO that nobody reads refuses to be opened so, instead of keeping us waiting.
+        fd = os.dup(mine[0]) if mine else os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY)
+    except OSError as error:
+        if error.errno == errno.ENXIO:
+            raise BadInputError(f"{path}: nobody reads it") from None
+        raise
+    with open(fd, "wb") as file:
+        if not mine:
+            os.set_blocking(fd, True)
+        file.write(data)
 
 
 def show_report(report: HangAnswer | Diagnosis | Report, *, currency: str = "") -> None:
@@ -40,4 +86,7 @@ def _terminal_width() -> int | None:
 
 def show(text: str) -> None:
     """`text` on standard output at once, ended by exactly one newline."""
-    print(text.removesuffix("\n"), flush=True)
+    try:
+        print(text.removesuffix("\n"), flush=True)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, "standard output") from error

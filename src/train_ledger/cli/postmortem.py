@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from train_ledger.answer import ExitCode
 from train_ledger.cli.options import Json, Run
-
-if TYPE_CHECKING:
-    from train_ledger.run_dir import RunDir
 
 __all__ = ["postmortem"]
 
@@ -35,23 +32,16 @@ def postmortem(
       train-ledger postmortem runs/r42 --output postmortem.md
     """
     from train_ledger import config, ops
-    from train_ledger.cli.output import show
+    from train_ledger.cli.output import show, write_file
     from train_ledger.render import as_json
-    from train_ledger.run_dir import RunDir, write_atomically
+    from train_ledger.run_dir import RunDir
 
     run_dir = RunDir.existing(run)
     markdown = ops.postmortem(run_dir, config.load(run_dir), incident=incident)
     if output is not None:
-        write_atomically(output, markdown.encode())
+        write_file(output, markdown.encode())
     if json:
-        show(as_json({"incident": incident or _latest_incident(run_dir), "markdown": markdown}))
+        show(as_json({"incident": incident or ops.latest_incident(run_dir), "markdown": markdown}))
     elif output is None:
         show(markdown)
     return ExitCode.NOTHING_WRONG
-
-
-def _latest_incident(run_dir: RunDir) -> str | None:
-    from train_ledger.ledger import journal
-
-    opened = [it for it in journal.read(run_dir.journal).entries if it.get("kind") == "incident_opened"]
-    return str(opened[-1].get("incident")) if opened else None

@@ -14,20 +14,27 @@ import typer
 
 from train_ledger.answer import ExitCode, NextCommand, Unreadable
 from train_ledger.cli.leave import BadInputError
-from train_ledger.cli.options import Json
+from train_ledger.cli.options import Json, seconds
 
 if TYPE_CHECKING:
-    from train_ledger.hang.stacks import StackGroup
+    from train_ledger.hang.stacks import RankStack, StackGroup
 
 __all__ = ["stacks"]
 
 
+_LARGEST_PID = 1 << 22
+
+
 @dataclass(frozen=True, slots=True)
 class _Merged:
-    """Groups of equal stacks, what was not read, and what a member of a group is called."""
+    """Groups of equal stacks, what was not read, and what a member of a group is called.
+
+    `communicating` are the members that wait in a collective by their stacks.
+    """
 
     groups: Sequence[StackGroup]
     unread: Sequence[Unreadable]
+    communicating: frozenset[int] = frozenset()
     member: str = "rank"
     next: tuple[NextCommand, ...] = ()
 
@@ -39,7 +46,13 @@ def stacks(
     ] = None,
     pid: Annotated[
         list[int] | None,
-        typer.Option(min=1, metavar="PID", help="This process instead; may be repeated.", show_default=False),
+        typer.Option(
+            min=1,
+            max=_LARGEST_PID,
+            metavar="PID",
+            help="This process instead; may be repeated.",
+            show_default=False,
+        ),
     ] = None,
     folder: Annotated[
         Path | None,
@@ -52,10 +65,13 @@ def stacks(
         typer.Option(metavar="DIR", help="Keep the stacks that are taken here.", show_default=False),
     ] = None,
     native: Annotated[bool, typer.Option("--native", help="C and C++ frames, too (slower).")] = False,
-    timeout_s: Annotated[float, typer.Option(min=0.1, help="Seconds for all stacks together.")] = 30.0,
+    timeout_s: Annotated[
+        float,
+        typer.Option(parser=seconds, metavar="SECONDS", help="Seconds for all stacks together."),
+    ] = 30.0,
     json: Json = False,
 ) -> int:
-    """Show where every rank stands, the odd ones first.
+    """Show where every rank stands, smallest groups first.
 
     Takes the Python stacks of all ranks of this host with py-spy, which pauses each for some milliseconds and
     needs nothing from it, and merges those that are equal.
@@ -87,7 +103,7 @@ def _read(folder: Path) -> _Merged:
     if not found:
         why = f"{unread[0].file}: {unread[0].why}" if unread else "it is empty"
         raise BadInputError(f"{folder}: no stack could be read; {why}")
-    return _Merged(room.merge(found), unread)
+    return _Merged(room.merge(found), unread, _communicating(found))
 
 
 def _of_run(run: Path, save: Path | None, timeout_s: float, native: bool) -> _Merged:
@@ -98,12 +114,13 @@ def _of_run(run: Path, save: Path | None, timeout_s: float, native: bool) -> _Me
     run_dir = RunDir.existing(run)
     config.load(run_dir)
     run_dir.read_run()
-    merged = _taken(pids_here(run_dir), "rank", save, timeout_s, native)
+    here = pids_here(run_dir)
+    merged = _taken(here.pids, "rank", save, timeout_s, native)
     diagnose = NextCommand(
         "what the stacks say together with the Flight Recorder",
         f"train-ledger diagnose {shlex.quote(str(run))}",
     )
-    return dataclasses.replace(merged, next=(diagnose,))
+    return dataclasses.replace(merged, unread=[*merged.unread, *here.unread], next=(diagnose,))
 
 
 def _taken(
@@ -116,7 +133,13 @@ def _taken(
         problems = room.take(pids, folder, timeout_s=timeout_s, native=native)
         found, unread = room.read([folder / f"rank_{it}.json" for it in pids if it not in problems])
     failed = [Unreadable(_process(it, pids[it]), why) for it, why in problems.items()]
-    return _Merged(room.merge(found), [*failed, *unread], member)
+    return _Merged(room.merge(found), [*failed, *unread], _communicating(found), member)
+
+
+def _communicating(found: Mapping[int, RankStack]) -> frozenset[int]:
+    from train_ledger.hang import stacks as room
+
+    return frozenset(rank for rank, stack in found.items() if room.stand_of(stack).where == "collective")
 
 
 def _process(rank: int, pid: int) -> str:
@@ -138,7 +161,12 @@ def _show(merged: _Merged, json: bool) -> None:
         }
         show(render.as_json(plain))
         return
-    groups_shown = [render.StackGroup(it.ranks, it.frames, it.thread) for it in merged.groups]
+    groups_shown = [
+        render.StackGroup(
+            it.ranks, it.frames, it.thread, in_collective=merged.communicating.issuperset(it.ranks)
+        )
+        for it in merged.groups
+    ]
     show_report(
         render.report_of_stacks(groups_shown, member=merged.member, unread=merged.unread, next=merged.next)
     )

@@ -25,7 +25,8 @@ def watch(
 ) -> int:
     """Follow a run, page, and give the verdict.
 
-    Judges the step clock, pages once, and takes dumps and stacks while the job lives.
+    Judges the step clock, pages once, and takes dumps and stacks while the job lives. Ends by Ctrl-C,
+    or with --until-verdict after the first verdict; the end of the run alone does not end it.
     One keeper watches one run; a second one says who holds it.
 
     \b

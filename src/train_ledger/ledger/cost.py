@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 from train_ledger.answer import Impact
+from train_ledger.fields import read_number
 
 __all__ = ["gpu_price_per_hour", "impact"]
 
@@ -22,7 +24,5 @@ def impact(wall_s: float, world_size: int, price_per_hour: float | None = None) 
 
 def gpu_price_per_hour(run_json: Mapping[str, Any], configured: float | None) -> float | None:
     """The price of a GPU-hour: run.json's before the configured one; None where neither says."""
-    own = run_json.get("gpu_price_per_hour")
-    return (
-        float(own) if isinstance(own, int | float) and not isinstance(own, bool) and own >= 0 else configured
-    )
+    own = read_number(run_json.get("gpu_price_per_hour"))
+    return own if own is not None and 0 <= own < math.inf else configured

@@ -25,6 +25,10 @@ from train_ledger.ledger.state import Attempt, RunState
 __all__ = ["Fold"]
 
 
+_LATEST_T = 1e11
+"""As in signal lines: a later time is no time."""
+
+
 class Fold:
     """Folds facts into the state of a run.
 
@@ -37,7 +41,8 @@ class Fold:
         self._alerts = config.alerts
         run_json = run_json or {}
         self._world_size = read_world_size(run_json.get("world_size"))
-        self._started = read_number(run_json.get("started"))
+        started = read_number(run_json.get("started"))
+        self._started = started if started is not None and abs(started) < _LATEST_T else None
         self._ranks: dict[int, RankFold] = {}
         self._attempts: dict[int, AttemptFold] = {}
         self._starts = Starts()

@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from train_ledger.run_dir import parsed_json, read_small
+
 __all__ = ["KINDS", "Entries", "Journal", "JournalError", "UnreadableLine", "read"]
 
 KINDS: Mapping[str, tuple[str, ...]] = {
@@ -39,6 +41,9 @@ can still be asked; `place` the [attempt, step] at which the run stands still (N
 `diagnosis` an `answer.Diagnosis` as JSON. A `notification_intended` stands in the outbox by then; what became
 of it is its `notification_done`.
 """
+
+
+_LARGEST_BYTES = 1 << 30
 
 
 class JournalError(Exception):
@@ -131,7 +136,7 @@ def read(path: Path) -> Entries:
     Raises JournalError where the file is there and cannot be read.
     """
     try:
-        content = path.read_bytes()
+        content = read_small(path, limit_bytes=_LARGEST_BYTES)
     except FileNotFoundError:
         return Entries([], [])
     except OSError as error:
@@ -145,8 +150,8 @@ def read(path: Path) -> Entries:
 
 def _take(found: Entries, number: int, line: bytes) -> None:
     try:
-        entry = json.loads(line)
-    except (ValueError, RecursionError):
+        entry = parsed_json(line)
+    except ValueError:
         found.unreadable.append(UnreadableLine(number, "cut off by a crash, or no JSON"))
         return
     if isinstance(entry, dict) and "t" in entry and "kind" in entry:

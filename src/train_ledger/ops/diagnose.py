@@ -10,11 +10,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from train_ledger.answer import Diagnosis, Impact
 from train_ledger.config import Config
 from train_ledger.dash import RULES
+from train_ledger.fields import LARGEST_WORLD_SIZE, read_world_size
 from train_ledger.ledger import Fold, RunState, gpu_price_per_hour, impact, known_at
 from train_ledger.ops.commands import next_commands
 from train_ledger.ops.evidence import gather
@@ -22,9 +23,9 @@ from train_ledger.ops.hang_cause import of_hang
 from train_ledger.ops.words import step_clock
 from train_ledger.render import ranks_in_words
 from train_ledger.run_dir import RunDir
-from train_ledger.sources import read_all
+from train_ledger.sources import read_whole
 
-__all__ = ["diagnose", "read_state"]
+__all__ = ["Observed", "diagnose", "observe", "read_state"]
 
 _HUNG = ("stalled", "escalated", "stopped")
 
@@ -39,7 +40,9 @@ def diagnose(
     """
     run = run_dir.read_run()
     processes_seen = state is not None
-    state = state or read_state(run_dir, config, at)
+    not_read: tuple[str, ...] = ()
+    if state is None:
+        state, not_read = observe(run_dir, config, at)
     firing = {rule.name: found for rule in RULES if (found := rule.check(state, config.alerts))}
     hung = state.state in _HUNG or "TrainingStepStalled" in firing
     if "TrainingRestartLoop" in firing and (state.state == "stopped" or not hung):
@@ -64,21 +67,42 @@ def diagnose(
         hosts=_hosts(state, diagnosis.ranks),
         gpus=_gpus(state, diagnosis.ranks),
         impact=_impact(state, config, run, diagnosis),
-        not_observed=tuple(_not_observed(run_dir, state, diagnosis.not_observed)),
+        not_observed=tuple(_not_observed(run_dir, state, (*diagnosis.not_observed, *not_read))),
         next=diagnosis.next or next_commands(run_dir, run, state, diagnosis),
     )
 
 
-def read_state(run_dir: RunDir, config: Config, at: float | None = None) -> RunState:
-    """The state of a run as known at `at`, folded from everything its ranks wrote."""
-    fold = Fold(_name(run_dir), config, run_dir.read_run())
-    facts = read_all(run_dir)
+class Observed(NamedTuple):
+    """The state of a run, and in words what of its files was not read or not believed."""
+
+    state: RunState
+    not_read: tuple[str, ...]
+
+
+def observe(run_dir: RunDir, config: Config, at: float | None = None) -> Observed:
+    """The run as known at `at` (None: now), folded from everything its ranks wrote.
+
+    Raises RunDirError where run.json cannot be used.
+    """
+    run = run_dir.read_run()
+    fold = Fold(str(run.get("run") or run_dir.path.resolve().name), config, run)
+    facts, bad = read_whole(run_dir)
     fold.add_all(facts if at is None else known_at(facts, at))
-    return fold.state(fold.carried(time.time()) if at is None else at)
+    state = fold.state(fold.carried(time.time()) if at is None else at)
+    return Observed(state, tuple(_not_read(run, bad)))
 
 
-def _name(run_dir: RunDir) -> str:
-    return str(run_dir.read_run().get("run") or run_dir.path.resolve().name)
+def read_state(run_dir: RunDir, config: Config, at: float | None = None) -> RunState:
+    """The state alone of `observe`."""
+    return observe(run_dir, config, at).state
+
+
+def _not_read(run: Mapping[str, Any], bad: tuple[str, ...]) -> Iterable[str]:
+    if bad:
+        yield f"signals not read: {', '.join(bad)}"
+    world_size = run.get("world_size")
+    if world_size is not None and read_world_size(world_size) is None:
+        yield f"world_size of run.json: is no number of ranks (1 to {LARGEST_WORLD_SIZE}), ignored"
 
 
 def _of_alert(state: RunState, cause: str, firings: Iterable[Any]) -> Diagnosis:

@@ -7,142 +7,180 @@ the seed article's chapter 6 section 3. What only people can know is left as a l
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from train_ledger import answer
+from train_ledger.answer import Diagnosis
 from train_ledger.config import Config
 from train_ledger.ledger import journal
-from train_ledger.render import harmless
+from train_ledger.ops.journal_values import Taker
+from train_ledger.ops.markdown import inert
+from train_ledger.render import ranks_in_words
 from train_ledger.run_dir import RunDir, RunDirError
 
-__all__ = ["postmortem"]
+__all__ = ["latest_incident", "postmortem"]
 
 Entry = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Happened:
+    """One entry of the incident, as far as it is understood."""
+
+    kind: str
+    t: float | None
+    entry: Entry
+    verdict: Diagnosis | None = None
 
 
 def postmortem(run_dir: RunDir, config: Config, *, incident: str | None = None) -> str:
     """The draft for one incident (None: the latest), as Markdown.
 
-    Raises RunDirError where the journal holds no incident, or none of that name.
+    Raises RunDirError where the journal holds no incident, or none of that name, and JournalError where it
+    cannot be read.
     """
     entries, unreadable = journal.read(run_dir.journal)
-    known = [str(entry["incident"]) for entry in entries if entry.get("kind") == "incident_opened"]
+    known = _incidents(entries)
     if not known:
         raise RunDirError(f"{run_dir.journal}: holds no incident; a postmortem is written about one")
     chosen = incident or known[-1]
     if chosen not in known:
         raise RunDirError(f"{run_dir.journal}: holds no incident {chosen}; there are {', '.join(known)}")
-    own = [entry for entry in entries if entry.get("incident") == chosen]
-    return "\n".join(_lines(run_dir, config, chosen, own, len(unreadable))) + "\n"
+    taker = Taker()
+    own = [_happened(entry, taker) for entry in entries if _incident(entry) == chosen]
+    nameless = sum(entry.get("incident") is not None and _incident(entry) is None for entry in entries)
+    lines = [*_lines(run_dir, config, chosen, own), *_left_out(len(unreadable) + nameless, taker.left_out)]
+    return "\n".join(lines) + "\n"
 
 
-def _lines(
-    run_dir: RunDir, config: Config, incident: str, entries: Sequence[Entry], unreadable: int
-) -> Iterable[str]:
+def latest_incident(run_dir: RunDir) -> str | None:
+    """The incident that was opened last; None where there was none."""
+    return next(reversed(_incidents(journal.read(run_dir.journal).entries)), None)
+
+
+def _incidents(entries: Iterable[Entry]) -> list[str]:
+    opened = (_incident(entry) for entry in entries if entry.get("kind") == "incident_opened")
+    return [incident for incident in opened if incident is not None]
+
+
+def _incident(entry: Entry) -> str | None:
+    incident = entry.get("incident")
+    return str(incident) if isinstance(incident, str) or type(incident) is int else None
+
+
+def _happened(entry: Entry, taker: Taker) -> _Happened:
+    kind = str(entry.get("kind"))
+    verdict = taker.diagnosis(entry) if kind == "verdict" else None
+    return _Happened(kind, taker.moment(entry), entry, verdict)
+
+
+def _left_out(lines: int, values: int) -> Iterable[str]:
+    if lines:
+        yield f"\n{lines} line{'s' * (lines > 1)} of the journal could not be read; not in this draft."
+    if values:
+        yield f"\n{values} value{'s' * (values > 1)} in the journal made no sense; not in this draft."
+
+
+def _lines(run_dir: RunDir, config: Config, incident: str, happened: Sequence[_Happened]) -> Iterable[str]:
     run = run_dir.read_run()
-    verdict: Entry = next((e["diagnosis"] for e in reversed(entries) if e.get("kind") == "verdict"), {})
-    yield f"# {_title(run_dir, run, incident, entries, verdict)}"
+    verdict = next((it.verdict for it in reversed(happened) if it.verdict), None)
+    found = verdict or Diagnosis("", "unknown")
+    yield f"# {_title(run_dir, run, happened[0].t, found)}"
     yield ""
-    yield f"Draft by train-ledger from the journal of incident `{incident}`. Lines with (?) are for people."
+    source = f"the journal of incident {inert(incident)}"
+    yield f"Draft by train-ledger from {source}. Lines with (?) are for people."
     yield ""
-    yield from _impact(config, verdict)
-    yield from _timeline(entries, verdict)
-    yield from _root_cause(verdict)
-    yield from _detection(entries, verdict)
+    yield from _impact(config, found)
+    yield from _timeline(happened, found)
+    yield from _root_cause(found)
+    yield from _detection(happened, found)
     yield from _for_people()
-    if unreadable:
-        yield f"\n{unreadable} lines of the journal could not be read and are not in this draft."
 
 
-def _title(run_dir: RunDir, run: Entry, incident: str, entries: Sequence[Entry], verdict: Entry) -> str:
-    name = _text(run.get("run") or run_dir.path.resolve().name)
-    day = _day(entries[0].get("t"))
-    step = verdict.get("since_step")
-    what = "hung" if str(verdict.get("cause", "")).startswith("hang.") else "was in trouble"
-    where = f" at step {step:,}" if isinstance(step, int) else ""
-    return f"{day} {name} {what}{where} ({_accused(verdict)})"
+def _title(run_dir: RunDir, run: Entry, t: float | None, verdict: Diagnosis) -> str:
+    name = inert(run.get("run") or run_dir.path.resolve().name)
+    what = "hung" if verdict.cause.startswith("hang.") else "was in trouble"
+    where = f" at step {verdict.since_step:,}" if verdict.since_step is not None else ""
+    return f"{_day(t)} {name} {what}{where} ({_accused(verdict)})"
 
 
-def _accused(verdict: Entry) -> str:
-    ranks, hosts = verdict.get("ranks") or [], verdict.get("hosts") or []
-    if not ranks:
+def _accused(verdict: Diagnosis) -> str:
+    if not verdict.ranks:
         return "nobody accused"
-    on = f" on {', '.join(map(_text, hosts))}" if hosts else ""
-    return f"rank{'s' if len(ranks) > 1 else ''} {', '.join(map(str, ranks))}{on}"
+    on = f" on {', '.join(map(inert, verdict.hosts))}" if verdict.hosts else ""
+    return f"{ranks_in_words(verdict.ranks).replace(',', ', ')}{on}"
 
 
-def _impact(config: Config, verdict: Entry) -> Iterable[str]:
+def _impact(config: Config, verdict: Diagnosis) -> Iterable[str]:
     yield "## Impact"
     yield ""
-    impact = verdict.get("impact")
+    impact = verdict.impact
     if impact:
-        wall, hours = f"{impact['wall_s']:.0f} s without a step", f"{impact['gpu_hours']:.3f} GPU-hours"
+        wall, hours = f"{impact.wall_s:.0f} s without a step", f"{impact.gpu_hours:.3f} GPU-hours"
         yield f"- Until the verdict: {wall}, {hours}"
-        cost = impact.get("cost")
-        if cost is None:
+        if impact.cost is None:
             yield "- Cost: no price known (gpu_price_per_hour in run.json, or [cost] in the configuration)"
         else:
-            yield f"- Cost: {cost:.2f} {config.cost.currency}"
+            yield f"- Cost: {impact.cost:.2f} {inert(config.cost.currency)}"
     yield "- Until the run was back at its step (?): … min, … steps done again"
     yield ""
 
 
 _SAID: Mapping[str, Callable[[Entry], str]] = {
-    "incident_opened": lambda e: f"incident opened by {_text(e.get('alert'))}",
+    "incident_opened": lambda e: f"incident opened by {inert(e.get('alert'))}",
     "alert_fired": lambda e: (
-        f"{_text(e.get('alert'))} fired ({_text(e.get('level'))}): {_text(e.get('summary'))}"
+        f"{inert(e.get('alert'))} fired ({inert(e.get('level'))}): {inert(e.get('summary'))}"
     ),
-    "alert_resolved": lambda e: f"{_text(e.get('alert'))} resolved",
+    "alert_resolved": lambda e: f"{inert(e.get('alert'))} resolved",
     "notification_intended": lambda e: "page handed over for delivery",
-    "notification_done": lambda e: f"page: {_text(e.get('outcome'))}",
+    "notification_done": lambda e: f"page: {inert(e.get('outcome'))}",
     "response_started": lambda e: "dumps and stacks requested from the ranks",
-    "response_done": lambda e: _text(e.get("summary")),
-    "verdict": lambda e: f"verdict: {_text(e['diagnosis'].get('cause'))}, {_accused(e['diagnosis'])}",
+    "response_done": lambda e: inert(e.get("summary")),
     "incident_closed": lambda e: "incident closed",
 }
 
 
-def _timeline(entries: Iterable[Entry], verdict: Entry) -> Iterable[str]:
+def _timeline(happened: Iterable[_Happened], verdict: Diagnosis) -> Iterable[str]:
     yield "## Timeline (UTC)"
     yield ""
-    last_step_t = verdict.get("since_t")
-    if isinstance(last_step_t, int | float):
-        yield f"- {_clock(last_step_t)}  last step completed (step {verdict.get('since_step')})"
-    for entry in entries:
-        if say := _SAID.get(str(entry.get("kind"))):
-            yield f"- {_clock(entry.get('t'))}  {say(entry)}"
+    if verdict.since_t is not None:
+        step = "" if verdict.since_step is None else f" (step {verdict.since_step})"
+        yield f"- {_clock(verdict.since_t)}  last step completed{step}"
+    for it in happened:
+        if it.verdict:
+            yield f"- {_clock(it.t)}  verdict: {inert(it.verdict.cause)}, {_accused(it.verdict)}"
+        elif say := _SAID.get(it.kind):
+            yield f"- {_clock(it.t)}  {say(it.entry)}"
     yield "- (?)  decision, restart, first step after it"
     yield ""
 
 
-def _root_cause(verdict: Entry) -> Iterable[str]:
-    cause = str(verdict.get("cause", "unknown"))
+def _root_cause(verdict: Diagnosis) -> Iterable[str]:
     yield "## Root cause"
     yield ""
-    meaning = answer.CAUSES.get(cause, "not a known code")
-    yield f"{cause}: {meaning}; confidence {verdict.get('confidence', 'low')}."
+    meaning = answer.CAUSES.get(verdict.cause, "not a known code")
+    yield f"{inert(verdict.cause)}: {meaning}; confidence {verdict.confidence}."
     yield ""
-    yield from (f"- {_text(line)}" for line in verdict.get("evidence", ()))
-    for excluded in verdict.get("ruled_out", ()):
-        yield f"- ruled out: {_text(excluded.get('cause'))} – {_text(excluded.get('by'))}"
-    yield from (f"- not observed: {_text(line)}" for line in verdict.get("not_observed", ()))
+    yield from (f"- {inert(line)}" for line in verdict.evidence)
+    yield from (f"- ruled out: {inert(it.cause)} – {inert(it.by)}" for it in verdict.ruled_out)
+    yield from (f"- not observed: {inert(line)}" for line in verdict.not_observed)
     yield "- why it could happen (?): …"
     yield ""
 
 
-def _detection(entries: Sequence[Entry], verdict: Entry) -> Iterable[str]:
+def _detection(happened: Sequence[_Happened], verdict: Diagnosis) -> Iterable[str]:
     yield "## Detection"
     yield ""
-    last_step_t = verdict.get("since_t")
     for kind, what in (
         ("alert_fired", "alert"),
         ("notification_intended", "page"),
         ("verdict", "verdict"),
     ):
-        t = next((entry.get("t") for entry in entries if entry.get("kind") == kind), None)
-        if isinstance(t, int | float) and isinstance(last_step_t, int | float):
-            yield f"- from the last step to the {what}: {t - last_step_t:.1f} s"
+        t = next((it.t for it in happened if it.kind == kind), None)
+        if t is not None and verdict.since_t is not None:
+            yield f"- from the last step to the {what}: {t - verdict.since_t:.1f} s"
     yield ""
 
 
@@ -162,14 +200,9 @@ def _for_people() -> Iterable[str]:
     )
 
 
-def _text(value: object) -> str:
-    """A value from the journal on one line, with nothing in it that Markdown or a terminal would act on."""
-    return harmless(value).replace("<", "&lt;").replace("`", "'").replace("|", "\\|")
+def _clock(t: float | None) -> str:
+    return "--:--:--" if t is None else f"{datetime.fromtimestamp(t, UTC):%H:%M:%S}"
 
 
-def _clock(t: object) -> str:
-    return f"{datetime.fromtimestamp(t, UTC):%H:%M:%S}" if isinstance(t, int | float) else "--:--:--"
-
-
-def _day(t: object) -> str:
-    return f"{datetime.fromtimestamp(t, UTC):%Y-%m-%d}" if isinstance(t, int | float) else "undated"
+def _day(t: float | None) -> str:
+    return "undated" if t is None else f"{datetime.fromtimestamp(t, UTC):%Y-%m-%d}"

@@ -1,7 +1,8 @@
 """How do the stacks of many ranks fit on one page?
 
 Ranks that stand in the same place are one group. The smallest groups come first: in a hang most ranks wait in
-the same collective, and the one that does not is the one to look at.
+the same collective, and the one that does not is the one to look at. Where most do not wait, as in a healthy
+run, stacks merely differ, and nobody is said to stand apart.
 """
 
 from __future__ import annotations
@@ -19,11 +20,15 @@ __all__ = ["StackGroup", "report_of_stacks"]
 
 @dataclass(frozen=True, slots=True)
 class StackGroup:
-    """Ranks whose stacks are equal; `frames` as "file:line function", innermost call first."""
+    """Ranks whose stacks are equal; `frames` as "file:line function", innermost call first.
+
+    `in_collective`: they wait there for other ranks.
+    """
 
     ranks: tuple[int, ...]
     frames: tuple[str, ...]
     thread: str = ""
+    in_collective: bool = False
 
 
 def report_of_stacks(
@@ -50,15 +55,26 @@ def _verdict(ordered: Sequence[StackGroup], member: str) -> tuple[str, Tone]:
     total = len({rank for group in ordered for rank in group.ranks})
     if len(ordered) == 1:
         return f"all stacks are equal: {ranks_in_words(ordered[0].ranks, member)}", "fine"
-    odd, most = ordered[0], ordered[-1]
-    if len(odd.ranks) == len(most.ranks):
-        return f"{len(ordered)} different stacks of {total} {member}s, none of them the odd one", "unsure"
-    stands = "stands" if len(odd.ranks) == 1 else "stand"
-    return (
-        f"{ranks_in_words(odd.ranks, member)} {stands} apart: "
-        f"{len(ordered)} different stacks of {total} {member}s",
-        "unsure",
-    )
+    different = f"{len(ordered)} different stacks of {total} {member}s"
+    apart = _apart(ordered)
+    if not apart:
+        return f"{different}, none of them the odd one", "unsure"
+    stands = "stands" if len(apart) == 1 else "stand"
+    return f"{ranks_in_words(apart, member)} {stands} apart: {different}", "unsure"
+
+
+def _apart(ordered: Sequence[StackGroup]) -> list[int]:
+    """The few that do not wait while at least twice as many do; of those who all wait, the few elsewhere."""
+    waiting = [group for group in ordered if group.in_collective]
+    elsewhere = [group for group in ordered if not group.in_collective]
+    if not elsewhere:
+        elsewhere, waiting = list(ordered[:-1]), list(ordered[-1:])
+    apart = _members(elsewhere)
+    return apart if 2 * len(apart) <= len(_members(waiting)) else []
+
+
+def _members(groups: Iterable[StackGroup]) -> list[int]:
+    return sorted({rank for group in groups for rank in group.ranks})
 
 
 def _section(group: StackGroup, member: str) -> Section:

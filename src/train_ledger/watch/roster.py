@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from train_ledger.facts import Event, Fact
-from train_ledger.run_dir import RunDir, write_atomically
+from train_ledger.run_dir import RunDir, parsed_json, read_small, write_atomically
 
 __all__ = ["Roster"]
 
@@ -26,15 +26,28 @@ class Roster:
         self._lines: dict[tuple[int, int], dict[str, Any]] = {}
         self._foreign: list[str] = []
         self._changed = False
-        for line in self._path.read_text(errors="replace").splitlines() if self._path.is_file() else ():
+        self._refused: OSError | None = None
+        for line in self._read():
             self._recall(line)
 
-    def _recall(self, line: str) -> None:
+    def _read(self) -> list[str]:
         try:
-            entry = json.loads(line)
+            return read_small(self._path).decode(errors="replace").split("\n")
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            self._refused = error
+            return []
+
+    def _recall(self, line: str) -> None:
+        if not line:
+            return
+        try:
+            entry = parsed_json(line)
             key = (int(entry.get("attempt") or 0), int(entry["rank"]))
-        except (ValueError, TypeError, KeyError, AttributeError):
-            self._foreign.append(line)  # not ours to lose
+            json.dumps(entry)  # what nests too deeply to be written again stays as it is
+        except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
+            self._foreign.append(line)  # not ours to lose; sources.RunFiles counts it
         else:
             self._lines[key] = entry
 
@@ -54,9 +67,15 @@ class Roster:
             self._changed = True
 
     def write(self) -> None:
-        """Replace ranks.jsonl where something is new; raises OSError where it cannot be written."""
+        """Replace ranks.jsonl where something is new.
+
+        Raises OSError where it cannot be written, or is something that could not be read, once for each news.
+        """
         if not self._changed:
             return
+        if self._refused is not None:
+            self._changed = False
+            raise self._refused
         entries: Iterable[Mapping[str, Any]] = (self._lines[key] for key in sorted(self._lines))
         lines = [*self._foreign, *(json.dumps(entry) for entry in entries)]
         write_atomically(self._path, "".join(f"{line}\n" for line in lines).encode())
