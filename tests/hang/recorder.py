@@ -170,9 +170,13 @@ class Job:
         folder.mkdir(parents=True, exist_ok=True)
         for rank in range(self.world) if ranks is None else ranks:
             content = self.content(rank, **how)
-            data = _json(content) if as_json else pickle.dumps(content, protocol=2)
-            (folder / name.format(rank=rank)).write_bytes(data)
+            (folder / name.format(rank=rank)).write_bytes(encoded(content, as_json=as_json))
         return folder
+
+
+def encoded(content: dict[str, Any], *, as_json: bool) -> bytes:
+    """The bytes of a dump."""
+    return _json(content) if as_json else pickle.dumps(content, protocol=2)
 
 
 def _json(content: dict[str, Any]) -> bytes:

@@ -15,6 +15,7 @@ from train_ledger.hang import RankKnowledge
 from train_ledger.hang.analysis import reason
 from train_ledger.hang.dump import reduce_dump
 from train_ledger.hang.dump_files import Dumps
+from train_ledger.render import verdict
 
 
 def healthy(world: int = 4, **how: Any) -> Job:
@@ -107,6 +108,20 @@ def test_a_tie_accuses_nobody() -> None:
     assert (answer.verdict, answer.kind, answer.culprits) == ("hang", "collective_type_mismatch", ())
     assert answer.confidence == "low"
     assert "nobody is accused: no side has the majority" in answer.findings[0].evidence
+
+
+def test_in_a_tie_all_that_came_wait_the_one_that_aborted_too() -> None:
+    """Of three, rank 0 left no dump; ranks 1 and 2 brought different sizes, and gloo ended rank 2's side."""
+    job = healthy(3, backend="gloo")
+    job.issue([1], size=[[4]])
+    job.issue([2], size=[[8]], done=True)
+    answer = answer_of(job, [1, 2])
+    assert (answer.kind, answer.culprits) == ("size_or_syntax_mismatch", ())
+    assert answer.findings[0].waiting == (1, 2)
+    assert verdict(answer) == (
+        "nobody to blame: ranks 1-2 came to all_reduce with different sizes; "
+        "with no dump of rank 0 neither side has a majority"
+    )
 
 
 @pytest.mark.parametrize(

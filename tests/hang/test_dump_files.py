@@ -8,13 +8,15 @@ import random
 import signal
 import struct
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from hang.recorder import Job
 from train_ledger.config import Limits
-from train_ledger.hang import analyse, readers
+from train_ledger.hang import RankKnowledge, analyse, dump_files, readers
 from train_ledger.hang.dump_files import Dumps, host_of, rank_of, read_dumps
 
 RECORDED = Path(__file__).parents[1] / "recorded" / "hang"
@@ -45,6 +47,11 @@ def reasons(read: Dumps) -> dict[str, str]:
         ("nccl_trace_rank_container-node02_5", 5, "container-node02"),
         ("rank_00003.pickle", 3, None),
         ("notes.txt", None, None),
+        ("rank_0000003", 3, None),
+        ("rank_1048575", 1048575, None),
+        ("rank_1048576", None, None),
+        ("rank_99999999999", None, None),
+        ("rank_" + "9" * 250, None, None),
     ],
 )
 def test_rank_and_host_are_told_from_the_name(name: str, rank: int | None, host: str | None) -> None:
@@ -99,6 +106,157 @@ def test_a_path_that_is_not_there_is_listed(tmp_path: Path) -> None:
     answer = analyse([tmp_path / "nowhere"])
     assert answer.verdict == "cannot_tell"
     assert answer.unreadable[0].why == "No such file or directory"
+
+
+# What is there but cannot be read
+
+
+def pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def folder_of_that_name(path: Path) -> None:
+    path.mkdir()
+
+
+def dangling_link(path: Path) -> None:
+    path.symlink_to("nowhere")
+
+
+def above_the_cap(path: Path) -> None:
+    with path.open("wb") as file:
+        file.truncate(100_000)
+
+
+def empty(path: Path) -> None:
+    path.touch()
+
+
+UNREADABLE = {
+    pipe: "no regular file",
+    folder_of_that_name: "a folder in the folder: name it to have its dumps read",
+    dangling_link: "No such file or directory",
+    above_the_cap: "refused: 100000 bytes, more than the 50000 allowed",
+    empty: "empty file: the dump was created but never written",
+}
+
+
+@pytest.mark.parametrize("make", UNREADABLE, ids=lambda make: make.__name__)
+@pytest.mark.parametrize("name", ["rank_{rank}", "x{rank}"])
+def test_a_dump_that_is_there_but_not_readable_is_not_absent(
+    tmp_path: Path, make: Callable[[Path], None], name: str
+) -> None:
+    folder = job().write(tmp_path, [0, 1, 3], name=name)
+    make(folder / name.format(rank=2))
+    answer = analyse([folder], limits=Limits(dump_bytes=50_000))
+    assert (answer.verdict, answer.culprits, answer.missing_dumps) == ("cannot_tell", (), ())
+    assert [it.why for it in answer.unreadable] == [UNREADABLE[make]]
+    assert "dump of rank 2: there, but not readable" in answer.not_observed
+
+
+def test_a_file_that_is_no_dump_by_its_name_makes_no_rank(tmp_path: Path) -> None:
+    folder = job().write(tmp_path)
+    (folder / "train_7.log").write_text("step 41")
+    (folder / "attempt_9").mkdir()
+    answer = analyse([folder])
+    assert (answer.culprits, answer.missing_dumps) == ((2,), ())
+
+
+def test_a_dump_that_vanishes_between_listing_and_reading_is_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = job().write(tmp_path)
+    read_all = dump_files.read_all
+
+    def after_it_vanished(jobs: list[Job], sizes: list[int], limits: Limits) -> Any:
+        (folder / "rank_2").unlink()
+        (folder / "rank_1").unlink()
+        os.mkfifo(folder / "rank_1")
+        return read_all(jobs, sizes, limits)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(dump_files, "read_all", after_it_vanished)
+    read = read_dumps([folder], Limits())
+    assert read.damaged == (1, 2)
+    assert reasons(read)["rank_1"] == "no regular file"
+    assert "No such file" in reasons(read)["rank_2"]
+
+
+def test_a_folder_that_vanishes_or_is_locked_is_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(self: Path) -> Any:
+        raise PermissionError(13, "Permission denied", str(self))
+
+    monkeypatch.setattr(Path, "iterdir", gone)
+    assert analyse([tmp_path]).unreadable[0].why == "Permission denied"
+
+
+def test_names_that_no_file_can_have_are_listed() -> None:
+    answer = analyse([Path("rank\0_1"), Path("rank_" + "1" * 5000)])
+    assert len(answer.unreadable) == 2
+
+
+def test_a_byte_order_mark_before_json_is_passed_over(tmp_path: Path) -> None:
+    folder = job().write(tmp_path, as_json=True)
+    for path in folder.iterdir():
+        path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    answer = analyse([folder])
+    assert (answer.culprits, answer.unreadable) == ((2,), ())
+    (folder / "rank_0").write_bytes(b"\xef\xbb\xbf")
+    assert "empty file" in analyse([folder]).unreadable[0].why
+
+
+# Numbers that are too large
+
+
+@pytest.mark.parametrize("world_size", [10**9, 1 << 80, -4])
+def test_a_world_size_that_cannot_be_is_said_and_not_used(tmp_path: Path, world_size: int) -> None:
+    answer = analyse([job().write(tmp_path)], world_size=world_size)
+    assert (answer.culprits, answer.missing_dumps) == ((2,), ())
+    how = "more" if world_size > 0 else "less"
+    assert f"world size: {world_size} is {how} than can be, and not used" in answer.not_observed
+
+
+def test_a_number_that_is_no_rank_is_said(tmp_path: Path) -> None:
+    folder = job().write(tmp_path)
+    (folder / "rank_99999999999").write_bytes((folder / "rank_0").read_bytes())
+    answer = analyse([folder], known={10**12: RankKnowledge(10**12)})
+    assert (answer.culprits, answer.missing_dumps) == ((2,), ())
+    assert answer.unreadable[0].why == "the number in its name is no rank: 1048576 or more"
+
+
+@pytest.mark.parametrize(("ranks", "culprits"), [([0, 1, 3], ()), ([0, 1, 2, 3], (2,))])
+def test_the_time_is_linear_in_the_members_of_a_group(
+    tmp_path: Path, ranks: list[int], culprits: tuple[int, ...]
+) -> None:
+    made = job()
+    made.groups["0"] = ("default_pg", list(range(500_000)))
+    started = time.monotonic()
+    answer = analyse([made.write(tmp_path, ranks, as_json=True)], world_size=1_000_000)
+    assert time.monotonic() - started < 10
+    assert answer.culprits == culprits
+
+
+def test_a_table_with_more_members_than_can_be_is_refused_and_said(tmp_path: Path) -> None:
+    made = job()
+    made.groups |= {f"g{number}": ("large", list(range(300_000))) for number in range(4)}
+    answer = analyse([made.write(tmp_path, as_json=True)])
+    assert {it.why for it in answer.unreadable} == {
+        "its groups list more than 1048576 members together: refused"
+    }
+    assert answer.culprits == ()
+
+
+def test_groups_that_are_too_large_over_all_dumps_are_left_out_and_said(tmp_path: Path) -> None:
+    made = job()
+    for rank in (0, 1):
+        made.issue([rank], group=made.group(f"g{rank}", range(600_000 + rank)))
+        made.write(tmp_path, [rank], as_json=True)
+        del made.groups[f"g{rank}"]
+        made.entries[rank].pop()
+    answer = analyse([made.write(tmp_path, [2, 3], as_json=True)])
+    assert answer.culprits == (2,)
+    assert "groups: 1 left out, for all together have more than 1048576 members" in answer.not_observed
 
 
 def test_a_dump_from_before_the_hang_is_stale(tmp_path: Path) -> None:

@@ -264,3 +264,86 @@ def test_without_py_spy_each_rank_gets_the_reason(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(shutil, "which", lambda _name: None)
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     assert stacks.take({0: 1}, tmp_path, timeout_s=1) == {0: "py-spy is not installed: pip install py-spy"}
+
+
+# Files that are no files, or no longer there
+
+
+def test_pipes_folders_and_huge_files_are_listed_and_not_waited_for(tmp_path: Path) -> None:
+    (tmp_path / "rank_0.txt").write_text(PY_SPY_TEXT)
+    os.mkfifo(tmp_path / "rank_1.txt")
+    (tmp_path / "rank_2.txt").symlink_to("nowhere")
+    with (tmp_path / "rank_3.txt").open("wb") as file:
+        file.truncate(1 << 40)
+    found, unread = stacks.read([tmp_path])
+    assert list(found) == [0]
+    assert {Path(it.file).name: it.why for it in unread} == {
+        "rank_1.txt": "no regular file",
+        "rank_2.txt": "No such file or directory",
+        "rank_3.txt": "refused: more than 32 MiB, too long for a stack",
+    }
+
+
+def test_files_that_vanish_after_they_were_listed_are_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A name in a folder that is gone, one that became a pipe, and a folder that is gone altogether."""
+    (tmp_path / "rank_0.txt").write_text(PY_SPY_TEXT)
+    iterdir = Path.iterdir
+
+    def with_ghosts(folder: Path) -> Iterator[Path]:
+        if folder.name == "gone":
+            raise FileNotFoundError(2, "No such file or directory", str(folder))
+        return iter([*iterdir(folder), folder / "rank_1.txt", folder / "rank_2.json"])
+
+    monkeypatch.setattr(Path, "iterdir", with_ghosts)
+    (tmp_path / "gone").mkdir()
+    found, unread = stacks.read([tmp_path, tmp_path / "gone"])
+    assert list(found) == [0]
+    assert sorted(Path(it.file).name for it in unread) == ["gone", "rank_1.txt", "rank_2.json"]
+    assert {it.why for it in unread} == {"No such file or directory"}
+
+
+@pytest.mark.parametrize("path", [Path("rank\0_1"), Path("rank_" + "1" * 5000), Path("rank_99999999999.txt")])
+def test_names_that_cannot_be_are_listed(path: Path) -> None:
+    found, unread = stacks.read([path])
+    assert (found, len(unread)) == ({}, 1)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "    a" + " (x" * 300_000,
+        "    " + "x (" * 300_000 + ")",
+        'File "' + '", line 1' * 100_000,
+        "Thread 0x1 [" * 80_000,
+        'Thread 1 (idle): "' + '" ' * 300_000,
+        "[" * 100_000,
+        '[{"pid": 1, "frames": [], "other": ' + "[" * 200_000,
+    ],
+    ids=["brackets", "closed brackets", "frames", "threads", "names", "nested", "nested values"],
+)
+def test_the_time_is_bounded_by_the_length_of_a_line(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "rank_0.txt"
+    path.write_text("Stack (most recent call first)\n" + line if line[0] in "FT" else line)
+    started = time.monotonic()
+    stacks.read([path])
+    assert time.monotonic() - started < 5
+
+
+def test_a_byte_order_mark_before_a_stack_is_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "rank_0.txt").write_bytes(b"\xef\xbb\xbf" + PY_SPY_TEXT.encode())
+    (tmp_path / "rank_1.json").write_bytes(
+        b'\xef\xbb\xbf[{"pid": 7, "frames": [{"name": "f", "filename": "a.py"}]}]'
+    )
+    found, unread = stacks.read([tmp_path])
+    assert ([found[0].pid, found[1].pid], unread) == ([22752, 7], [])
+
+
+def test_a_file_name_with_brackets_in_it_is_a_file_name(tmp_path: Path) -> None:
+    (tmp_path / "rank_0.txt").write_text(
+        'Thread 1 (idle): "MainThread"\n    a.<lambda> (x) (my (job)/train.py:5)\n    b (train.py)\n'
+    )
+    main = stacks.main_thread(stacks.read([tmp_path])[0][0])
+    assert main is not None
+    assert main.frames[1] == Frame("train.py", 0, "b")

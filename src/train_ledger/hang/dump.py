@@ -149,6 +149,8 @@ def _groups(entries: Iterable[dict[Any, Any]]) -> dict[_Key, list[dict[Any, Any]
         elif len(groups) < MAX_GROUPS:
             groups[key] = [entry]
     named: dict[_Key, list[dict[Any, Any]]] = {}
+    if len(groups) > 1:
+        groups.pop(None, None)  # where others name their group, it lost its name
     for key, of_group in groups.items():
         for part in _by_id(of_group) if key is None else [(_key(key), of_group)]:
             named.setdefault(part[0], []).extend(part[1])
