@@ -11,10 +11,11 @@ from train_ledger.hang.conclude import conclude
 from train_ledger.hang.dump_files import Dumps, read_dumps
 from train_ledger.hang.findings import Evidence
 from train_ledger.hang.group_table import MOST_RANKS
-from train_ledger.hang.groups import build_groups, can_be_a_world, world_of
+from train_ledger.hang.groups import build_groups
 from train_ledger.hang.knowledge import RankKnowledge, first_fallen
 from train_ledger.hang.roots import find_roots
 from train_ledger.hang.stack_files import RankStack
+from train_ledger.hang.world import can_be_a_world, world_of
 
 __all__ = ["analyse", "reason"]
 

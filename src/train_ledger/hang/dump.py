@@ -28,8 +28,8 @@ from train_ledger.hang.entry import (
     seq_of,
     text,
 )
-from train_ledger.hang.group_table import group_table
-from train_ledger.hang.understood import MOST_OPERATIONS, is_understood
+from train_ledger.hang.group_table import group_status, group_table
+from train_ledger.hang.understood import is_understood
 
 __all__ = ["Dump", "Held", "Op", "reduce_dump"]
 
@@ -104,7 +104,7 @@ def reduce_dump(
     config, odd_config = group_table(content.get("pg_config"))
     lost = len(raw) - sum(map(len, groups.values()))
     active_only, wrapped = _coverage(entries)
-    status, odd_status = _status(content.get("pg_status"))
+    status, odd_status = group_status(content.get("pg_status"))
     whole = active_only or not wrapped
     held = tuple(_hold(key, of_group, retired_backends, whole) for key, of_group in groups.items())
     if lost:
@@ -240,19 +240,3 @@ def _pending_p2p(entries: list[dict[Any, Any]], retired: frozenset[str]) -> list
         if not done and is_pair(entry):
             pending.append(op_of(entry, retired, frames=not pending, done=False))
     return pending[:KEPT_P2P]
-
-
-def _status(raw: Any) -> tuple[dict[str, int], str | None]:
-    """Group id → highest number that was enqueued; and what of it is not understood, in words."""
-    if not isinstance(raw, dict):
-        return {}, None if raw is None else "the status of groups is not understood"
-    counts = {
-        text(name): integer(value.get("last_enqueued_collective"))
-        for name, value in raw.items()
-        if isinstance(value, dict)
-    }
-    understood = {
-        name: count for name, count in counts.items() if count is not None and count < MOST_OPERATIONS
-    }
-    odd = len(raw) - len(understood)
-    return understood, f"the status of {odd} of {len(raw)} groups is not understood" if odd else None

@@ -1,17 +1,19 @@
-"""Which process groups does the table of a dump list, and which ranks?
+"""Which process groups does a dump list, with which ranks, and how far are they?
 
-The table comes from an untrusted file, and everything later costs time and memory by the member: a rank that
-cannot be, or more members than any job has, is not taken over, and that is said.
+Both tables come from an untrusted file, and everything later costs time and memory by the member: a rank
+that cannot be, or more members than any job has, is not taken over, and that is said.
 """
 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any
 
 from train_ledger.hang.entry import integer, text
+from train_ledger.hang.understood import MOST_OPERATIONS
 
-__all__ = ["MOST_RANKS", "group_table", "listed_ranks", "ranks_in"]
+__all__ = ["MOST_RANKS", "group_status", "group_table", "listed_ranks", "ranks_in"]
 
 MOST_RANKS = 1 << 20
 """More ranks than any job has, and more members than its groups have together; what is beyond is damage."""
@@ -47,6 +49,22 @@ def group_table(raw: Any) -> tuple[Table, str | None]:
     return table, f"{odd} of {len(raw)} listed groups not understood" if odd else None
 
 
+def group_status(raw: Any) -> tuple[dict[str, int], str | None]:
+    """Group id → highest number that was enqueued; and what of it is not understood, in words."""
+    if not isinstance(raw, dict):
+        return {}, None if raw is None else "the status of groups is not understood"
+    counts = {
+        text(name): integer(value.get("last_enqueued_collective"))
+        for name, value in raw.items()
+        if isinstance(value, dict)
+    }
+    understood = {
+        name: count for name, count in counts.items() if count is not None and count < MOST_OPERATIONS
+    }
+    odd = len(raw) - len(understood)
+    return understood, f"the status of {odd} of {len(raw)} groups is not understood" if odd else None
+
+
 def listed_ranks(ranks: Any) -> str | None:
     """Ranks as text, "[0, 1]", where every one of them can be a rank; None where not."""
     if isinstance(ranks, list):
@@ -63,6 +81,7 @@ def listed_ranks(ranks: Any) -> str | None:
     return ranks
 
 
+@lru_cache(maxsize=65536)
 def ranks_in(listed: str) -> tuple[int, ...]:
     """The ranks in "[0, 1, 2]", as listed; nothing is evaluated."""
     return tuple(int(digits) if len(digits) < 10 else MOST_RANKS for digits in _DIGITS.findall(listed))

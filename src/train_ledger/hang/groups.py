@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from itertools import accumulate
 
 from train_ledger.answer import Group
@@ -21,10 +20,8 @@ __all__ = [
     "GroupView",
     "Standing",
     "build_groups",
-    "can_be_a_world",
     "is_telling",
     "siblings_of",
-    "world_of",
 ]
 
 
@@ -81,26 +78,6 @@ class GroupView:
     def label(self) -> str:
         desc = f" ({self.group.desc})" if self.group.desc else ""
         return f"group {self.group.name}{desc}"
-
-
-_ranks = lru_cache(maxsize=65536)(ranks_in)
-
-
-def can_be_a_world(world_size: int) -> bool:
-    return 0 < world_size <= MOST_RANKS
-
-
-def world_of(dumps: Sequence[Dump], others: Iterable[int], world_size: int | None) -> tuple[int, ...]:
-    """All ranks of the job: by its world size, else up to the highest rank that anything speaks of.
-
-    A world size that cannot be, and ranks that cannot be, are passed over.
-    """
-    if world_size and can_be_a_world(world_size):
-        return tuple(range(world_size))
-    known = {dump.rank for dump in dumps} | {rank for rank in others if 0 <= rank < MOST_RANKS}
-    for texts in {text for dump in dumps for _, text in dump.config.values()}:
-        known.update(_ranks(texts))
-    return tuple(range(max(known) + 1)) if known else ()
 
 
 _Key = tuple[str, str, tuple[int, ...] | None]
@@ -166,7 +143,7 @@ def _listed(dump: Dump, held: Held, offset: int) -> tuple[int, ...] | None:
     listed = dump.config.get(held.name)
     if listed is None or (listed[0] and held.desc and listed[0] != held.desc):
         return None
-    ranks = _ranks(listed[1])
+    ranks = ranks_in(listed[1])
     if not ranks:
         return None
     if offset and dump.rank not in ranks:
@@ -177,8 +154,8 @@ def _listed(dump: Dump, held: Held, offset: int) -> tuple[int, ...] | None:
 def _replica_offset(dump: Dump) -> int:
     for name, (desc, text) in dump.config.items():
         if desc == "default_pg" or name == "0":
-            size = len(_ranks(text))
-            if size and dump.rank >= size and set(_ranks(text)) == set(range(size)):
+            size = len(ranks_in(text))
+            if size and dump.rank >= size and set(ranks_in(text)) == set(range(size)):
                 return dump.rank // size * size
     return 0
 
