@@ -75,6 +75,26 @@ if __name__ == "__main__":
         assert [line["event"] for line in events_of(tmp_path / "run", rank)] == WHOLE_RUN
 
 
+def test_a_rank_that_a_launcher_spawned_and_that_exits_with_a_code_did_not_end_well(tmp_path: Path) -> None:
+    script = """
+import multiprocessing, sys
+import train_ledger
+
+def train():
+    train_ledger.start("run").step(1)
+    sys.exit(7)
+
+if __name__ == "__main__":
+    process = multiprocessing.get_context("spawn").Process(target=train)
+    process.start()
+    process.join()
+"""
+    run_script(tmp_path, script)
+    (told,) = events(tmp_path / "run", "exception")
+    assert (told["type"], told["message"]) == ("SystemExit", "7")
+    assert not events(tmp_path / "run", "run_end")
+
+
 def events_of(run: Path, rank: int) -> list[dict[str, object]]:
     return [line for line in signal_lines(run, rank) if "event" in line]
 

@@ -96,3 +96,36 @@ def test_the_gpus_that_share_their_tokens() -> None:
     assert non_data_parallel_size({"dp": 16, "tp": 8, "pp": 2, "cp": 2, "ep": 4, "order": ["tp"]}) == 32
     assert non_data_parallel_size(None) == 1
     assert non_data_parallel_size({"tp": "eight"}) is None
+
+
+@pytest.mark.parametrize("tokens", [10**400, "4096", -1, float("nan"), object()])
+def test_tokens_that_are_no_number_are_refused_with_one_warning(tokens: Any) -> None:
+    said: list[str] = []
+    throughput = Throughput(MODEL, None, device=SXM)
+    throughput.warn = lambda about, message: said.append(message)
+    assert throughput.fields(tokens, 1.0) == throughput.fields(tokens, 1.0) == {}
+    assert len(said) == 1
+
+
+def test_a_step_without_tokens_is_one() -> None:
+    assert Throughput(None, None).fields(0, 1.0) == {"tps": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("model", "parallelism", "peak", "refused", "known"),
+    [
+        (MODEL, None, "989e12", ["peak_flops"], {"tps", "tflops"}),
+        (MODEL, None, 10**400, ["peak_flops"], {"tps", "tflops"}),
+        ({**MODEL, "params": 10**400}, None, 1e15, ["params"], {"tps"}),
+        ({**MODEL, "quantized": object(), "dtype": object()}, None, 1e15, [], {"tps", "tflops"}),
+        (MODEL, {"tp": 10**400}, 1e15, ["tp"], set()),
+        (MODEL, {"tp": 1e308, "pp": 1e308}, 1e15, [], set()),
+        (MODEL, {"tp": 1e-320}, 1e15, [], set()),
+    ],
+)
+def test_a_figure_that_is_no_number_leaves_out_what_needs_it(
+    model: Any, parallelism: Any, peak: Any, refused: list[str], known: set[str]
+) -> None:
+    throughput = Throughput(model, parallelism, peak)
+    assert throughput.refused == refused
+    assert throughput.fields(4096, 1e-9).keys() == known

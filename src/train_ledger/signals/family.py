@@ -50,7 +50,7 @@ def speaker_of(rank: int, file: Path) -> Speaker | None:
     speaker = _marked()
     if speaker is None or speaker.rank != rank or speaker.pid == os.getpid():
         return None
-    same = speaker.file == str(file) or speaker.pid == _multiprocessing_parent()
+    same = speaker.file == str(file) or speaker.pid in _multiprocessing_parents()
     return speaker if same and speaker.pid in _ancestors() else None
 
 
@@ -61,14 +61,18 @@ def _marked() -> Speaker | None:
     return Speaker(int(pid), int(rank), int(attempt), file)
 
 
-def _multiprocessing_parent() -> int | None:
+def _multiprocessing_parents() -> tuple[int, ...]:
+    """Whose child multiprocessing made this process; while it imports the script anew, who it may be."""
     multiprocessing = sys.modules.get("multiprocessing.process")
     if multiprocessing is None:
-        return None
+        return ()
     if (parent := multiprocessing.parent_process()) is not None:
-        return int(parent.pid)
-    # While the script is imported anew multiprocessing does not tell the parent yet, only that this is so.
-    return os.getppid() if getattr(multiprocessing.current_process(), "_inheriting", False) else None
+        return (int(parent.pid),)
+    if not getattr(multiprocessing.current_process(), "_inheriting", False):
+        return ()
+    # Who the parent is is not told yet: that of this process, or of the server that it was forked from.
+    served = any("multiprocessing.forkserver" in argument for argument in sys.orig_argv)
+    return (os.getppid(), _parent(os.getppid())) if served else (os.getppid(),)
 
 
 def _ancestors() -> Iterator[int]:

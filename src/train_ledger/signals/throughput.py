@@ -50,11 +50,16 @@ class Throughput:
 
     def fields(self, tokens: float, step_time_s: float) -> dict[str, float]:
         """The fields that can be known; `tokens` are those of this rank's data-parallel share of the step."""
-        count = positive(tokens)
-        if count is None or self._sharers is None or step_time_s <= 0:
-            self._doubt_tokens(tokens, count)
+        count = 0.0 if plain(tokens) == 0 else positive(tokens)
+        if count is None:
+            self._warn_once(
+                f"tokens given to step() are a {type(tokens).__name__} that is no positive number within a "
+                "float's range, so tps, tflops and mfu are left out of its line"
+            )
+        gpu_s = step_time_s * (self._sharers or 0)
+        if count is None or gpu_s <= 0:
             return {}
-        tps = count / (step_time_s * self._sharers)
+        tps = count / gpu_s
         if self._flop_per_token is None:
             return {"tps": tps}
         flops = self._flop_per_token * tps
@@ -68,13 +73,6 @@ class Throughput:
                 "given to start(), and the tokens given to step()"
             )
         return {"tps": tps, "tflops": flops / 1e12, "mfu": mfu}
-
-    def _doubt_tokens(self, tokens: object, count: float | None) -> None:
-        if count is None and plain(tokens) != 0:
-            self._warn_once(
-                f"tokens given to step() are a {type(tokens).__name__} that is no positive number within a "
-                "float's range, so tps, tflops and mfu are left out of its line"
-            )
 
     def _warn_once(self, message: str) -> None:
         if not self._warned:
