@@ -52,3 +52,33 @@ def test_the_report_is_a_page(tmp_path: Path) -> None:
     run = _run(tmp_path / "run", 60)
     _diagnose(run, "--at", f"{STARTED_T + 60.5}", "--html", tmp_path / "report.html")
     assert "nothing wrong: the run is running</h1>" in (tmp_path / "report.html").read_text()
+
+
+def test_an_empty_run_directory_says_so_in_its_first_line(tmp_path: Path) -> None:
+    told = _diagnose(tmp_path)
+    assert told.exit_code == 3
+    assert told.stdout.startswith("cannot tell, because no rank has written a line (signals/)\n")
+
+
+def test_a_world_of_a_billion_ranks_is_ignored_and_said(tmp_path: Path) -> None:
+    run = _run(tmp_path, 60)
+    (run / "run.json").write_text(json.dumps({"world_size": 10**9}))
+    for arguments in (["diagnose", run], ["hang", "--run", run]):
+        told = CliRunner().invoke(app, [*map(str, arguments)], catch_exceptions=False)
+        assert "world_size of run.json: is no number of ranks (1 to 1048576), ignored" in told.stdout
+
+
+def test_what_was_not_read_of_the_signals_is_said(tmp_path: Path) -> None:
+    run = _run(tmp_path, 60)
+    with (run / "signals" / "rank_00001.jsonl").open("a") as file:
+        file.write("garbage\nmore of it\n")
+    for arguments in (["diagnose", run], ["hang", "--run", run]):
+        told = CliRunner().invoke(app, [*map(str, arguments)], catch_exceptions=False)
+        assert "signals not read: 2 × not_json (signals/rank_00001.jsonl:63)" in told.stdout
+
+
+def test_a_price_that_is_none_is_not_reckoned_with(tmp_path: Path) -> None:
+    run = _run(tmp_path, 60)
+    (run / "run.json").write_text('{"started": 1e300, "gpu_price_per_hour": 1' + "0" * 400 + "}")
+    told = _diagnose(run, "--json", "--at", str(STARTED_T + 900))
+    assert json.loads(told.stdout)["impact"]["cost"] is None

@@ -84,3 +84,11 @@ def test_a_port_that_is_taken_is_one_line(run: Path) -> None:
     assert told.exit_code == 2
     assert "--port" in told.stderr
     assert told.stderr.count("\n") == 1
+
+
+def test_a_label_moves_no_cursor(run: Path) -> None:
+    start = {"t": 1.0, "event": "run_start", "rank": 0, "host": "a\x1b[2Jb\x07"}
+    (run / "signals" / "rank_00000.jsonl").write_text(json.dumps(start) + "\n")
+    told = CliRunner().invoke(app, ["export", str(run), "--all-hosts", "--once"])
+    assert 'host="ab\N{REPLACEMENT CHARACTER}"' in told.stdout
+    assert not {"\x1b", "\x07"} & set(told.stdout)

@@ -166,7 +166,7 @@ def test_ctrl_c_while_it_still_loads() -> None:
         "import builtins, sys, train_ledger.cli\n"
         "real = builtins.__import__\n"
         "def interrupted(name, *rest):\n"
-        "    if name == 'typer':\n        raise KeyboardInterrupt\n"
+        "    if name == 'typer':\n        exec('raise KeyboardInterrupt')\n"
         "    return real(name, *rest)\n"
         "builtins.__import__ = interrupted\n"
         "train_ledger.cli.main()\n"
@@ -181,3 +181,11 @@ def test_ctrl_c_that_nobody_caught_is_no_fault_of_ours() -> None:
     )
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stderr) == (130, "")
+
+
+def test_ctrl_c_after_the_answer_changes_nothing() -> None:
+    body = "import atexit, os; atexit.register(os.kill, os.getpid(), 2); return 1"
+    program = _program(body)
+    program[-1] = program[-1].replace("it.main()", "from train_ledger.cli import main; main()")
+    ended = subprocess.run(program, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (1, "")

@@ -12,7 +12,7 @@ import pytest
 
 from train_ledger.facts import Event, Step
 from train_ledger.run_dir import RunDir
-from train_ledger.sources import RunFiles, read_all
+from train_ledger.sources import RunFiles, read_all, read_whole
 
 
 @pytest.fixture
@@ -154,3 +154,24 @@ def test_a_thousand_idle_files_cost_next_to_nothing(run: RunDir) -> None:
         "a poll a second should stay far below a percent of a core"
     )
     files.close()
+
+
+def test_what_was_not_read_is_told_by_reason_with_its_last_place(run: RunDir) -> None:
+    say(run, 0, {"t": 1, "step": 1}, {"t": "soon", "step": 2})
+    run.signals_of(1).write_bytes(b"\x7fELF garbage\nmore\n")
+    run.signals_of(2).mkdir()
+    os.mkfifo(run.ranks_jsonl)
+    run.signals_of(3).write_bytes(b'{"t": 3, "step": 3}\n{"t": 4, "st')
+    reading = read_whole(run)
+    assert [fact.t for fact in reading.facts] == [1, 3]
+    assert set(reading.not_read) == {
+        "1 × bad_number (signals/rank_00000.jsonl:2: t)",
+        "2 × not_json (signals/rank_00001.jsonl:2)",
+        "2 × not_a_file (signals/rank_00002.jsonl)",
+        "1 × torn (signals/rank_00003.jsonl:2)",
+    }
+
+
+def test_signals_that_are_a_file_are_told(tmp_path: Path) -> None:
+    (tmp_path / "signals").write_text("")
+    assert read_whole(RunDir(tmp_path)) == ([], ("1 × not_a_folder (signals)",))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
 import sys
-from typing import Any
+from typing import Any, NoReturn
 
 __all__ = ["app", "main"]
 
@@ -11,13 +14,27 @@ _INTERRUPTED = 130
 
 
 def main() -> None:
-    """The command `train-ledger`; Ctrl-C is answered from its first moment on, while it still loads."""
+    """The command `train-ledger`; Ctrl-C is answered while it still loads, and no more once it is done."""
     try:
         from train_ledger.cli import command_line
 
         command_line.main()
     except KeyboardInterrupt:
-        sys.exit(_INTERRUPTED)
+        _leave_interrupted()
+    except SystemExit as end:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        if end.code == _INTERRUPTED:
+            _leave_interrupted()
+        raise
+
+
+def _leave_interrupted() -> NoReturn:
+    # An interrupt within exec(), as dataclasses use it, is remembered by the interpreter, which would end by
+    # SIGINT instead of telling the status.
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, AttributeError):
+            stream.flush()
+    os._exit(_INTERRUPTED)
 
 
 def __getattr__(name: str) -> Any:

@@ -39,6 +39,13 @@ def write_file(path: Path, data: bytes) -> None:
     BadInputError for a folder, and where the file's own folder is missing, and OSError as the system does.
     """
     try:
+        _write(path, data)
+    except OSError as error:  # that of a write names no file
+        raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+def _write(path: Path, data: bytes) -> None:
+    try:
         status = path.stat()
     except FileNotFoundError:
         if not path.parent.is_dir():

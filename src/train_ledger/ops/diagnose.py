@@ -171,7 +171,7 @@ def _lost_s(state: RunState) -> float:
 
 def _not_observed(run_dir: RunDir, state: RunState, said: tuple[str, ...]) -> Iterable[str]:
     if not state.ranks:
-        yield "signals: no rank has written a line"
+        yield "no rank has written a line (signals/)"
     yield from said
     if not run_dir.hardware.is_dir() and not any(line.startswith("hardware:") for line in said):
         yield "hardware: no records of GPUs, links or the kernel log in this run directory"

@@ -33,6 +33,7 @@ _REASONS = {
     errno.EMFILE: "too_many_open_files",
     errno.ENFILE: "too_many_open_files",
     errno.ESTALE: "stale",
+    errno.ENOTDIR: "not_a_folder",
 }
 
 Identity = tuple[int, int]

@@ -133,9 +133,9 @@ class SignalDecoder:
         return number
 
     def _count(self, problem: str, source: str) -> None:
-        reason = problem.partition(" ")[0]
+        reason, _, field = problem.partition(" ")
         self.bad_lines[reason] += 1
-        self.where[reason] = source
+        self.where[reason] = f"{source}: {field.removeprefix('of ')}" if field else source
         self.last_problem = f"{source}: {problem}"
 
 
