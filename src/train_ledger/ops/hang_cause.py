@@ -8,7 +8,7 @@ victim.
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from train_ledger.answer import Confidence, Diagnosis, Finding, HangAnswer, RuledOut
@@ -32,7 +32,7 @@ def of_hang(state: RunState, evidence: HangEvidence, *, processes_seen: bool) ->
     `processes_seen` says whether somebody looked at the ranks' processes, so that none dead means something.
     """
     answer = evidence.answer
-    if _accuses_the_ended(state, answer):
+    if _accuses_the_ended(state, answer, evidence.fallen):
         # What was dumped as they ended shows ranks on their way out; nobody is accused by that.
         answer = replace(answer, findings=(), culprits=(), victims_of={}, kind=None)
         cause, ranks = ("hang.rank_died", evidence.fallen) if evidence.fallen else ("unknown", ())
@@ -86,8 +86,8 @@ def _stood_before(state: RunState) -> bool:
     return ended_t - state.last_step_t > state.stall_threshold_s
 
 
-def _accuses_the_ended(state: RunState, answer: HangAnswer) -> bool:
-    """Whether all that the dumps say is about ranks that were ended from outside, and is no sign of a hang.
+def _accuses_the_ended(state: RunState, answer: HangAnswer, fallen: Collection[int]) -> bool:
+    """Whether the dumps accuse ranks that were ended from outside, beside the fallen, and are no sign of a hang.
 
     A rank on its way to an operation has not come to it when the launcher ends it. Where the run had stood
     still before, it had the time to come; that all came and none finishes is what an end looks like, too.
@@ -96,8 +96,8 @@ def _accuses_the_ended(state: RunState, answer: HangAnswer) -> bool:
         return False
     if answer.kind in (None, "no_mismatch"):
         return _ended_from_outside(state) is not None
-    ends = [_end_from_outside(state.ranks[rank]) for rank in answer.culprits if rank in state.ranks]
-    return bool(ends) and None not in ends and not _stood_before(state)
+    others = [state.ranks[rank] for rank in answer.culprits if rank in state.ranks and rank not in fallen]
+    return bool(others) and all(map(_end_from_outside, others)) and not _stood_before(state)
 
 
 def _dead_first(evidence: HangEvidence) -> tuple[int, ...]:
