@@ -87,7 +87,7 @@ def _stood_before(state: RunState) -> bool:
 
 
 def _accuses_the_ended(state: RunState, answer: HangAnswer, fallen: Collection[int]) -> bool:
-    """Whether the dumps accuse ranks that were ended from outside, beside the fallen, and are no sign of a hang.
+    """Whether the dumps accuse ranks that were ended from outside, and that is no sign of a hang.
 
     A rank on its way to an operation has not come to it when the launcher ends it. Where the run had stood
     still before, it had the time to come; that all came and none finishes is what an end looks like, too.
