@@ -232,23 +232,28 @@ def test_no_code_of_what_is_logged_runs(logger: SignalLogger) -> None:
 
 
 def test_a_line_that_cannot_be_written_is_counted_and_the_others_are(logger: SignalLogger) -> None:
-    class Name(str):
-        __slots__ = ()
-
-        def __hash__(self) -> int:
+    class Changed(dict[str, float]):
+        def __iter__(self) -> Iterator[str]:
             raise LookupError
 
-    fields: dict[str, float] = {}
-    logger.log_fields(1, fields)
-    logger.flush(5)
-    hold = hold_the_file(logger)
-    logger.log(step=2)
-    logger._queue.append((next(logger._tickets), 1.0, 3, {object(): 1.0}, None))  # type: ignore[dict-item]
-    logger._queue.append((next(logger._tickets), 1.0, 4, [Name()], None))  # type: ignore[arg-type]
-    logger.log(step=5)
-    hold()
-    assert [line["step"] for line in lines(logger)] == [1, 2, 5]
+    logger.log(step=1)
+    logger.log_fields(2, Changed(loss=1.0))
+    logger.log_fields(3, {object(): 1.0})  # type: ignore[dict-item]
+    logger.log(step=4)
+    assert [line["step"] for line in lines(logger)] == [1, 4]
     assert logger.dropped_lines == 2
+
+
+def test_an_event_is_what_it_was_when_it_was_told(logger: SignalLogger) -> None:
+    given = {"order": ["tp", "dp"]}
+    let_go = hold_the_file(logger)
+    logger.log(step=1)
+    logger.flush(0.1)  # the writer hangs with this line
+    logger.event("warning", given=given)
+    given["order"].append("pp")
+    given["later"] = []
+    let_go()
+    assert lines(logger)[-1]["given"] == {"order": ["tp", "dp"]}
 
 
 @pytest.mark.parametrize("step", [numpy.int64(3), numpy.uint8(3), numpy.float32(3), numpy.array(3)])
