@@ -7,6 +7,7 @@ from pathlib import Path
 
 from train_ledger.answer import HangAnswer
 from train_ledger.config import Limits
+from train_ledger.hang.acquit import acquit
 from train_ledger.hang.conclude import conclude
 from train_ledger.hang.dump_files import Dumps, read_dumps
 from train_ledger.hang.findings import Evidence
@@ -53,8 +54,8 @@ def reason(
     views, too_large = build_groups(read.dumps, world)
     pending = [view for view in views if view.waiting]
     ended = not pending and any(it.gone or it.exception or it.signal for it in known.values())
-    found = find_roots(views, fallen=fallen, damaged=read.damaged, ended=ended)
     evidence = Evidence({dump.rank: dump for dump in read.dumps}, stacks, known, fallen)
+    found = acquit(find_roots(views, fallen=fallen, damaged=read.damaged, ended=ended), evidence)
     return conclude(found, read, pending, evidence, world, tuple(_beyond_bounds(world_size, too_large)))
 
 

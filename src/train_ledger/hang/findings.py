@@ -63,7 +63,7 @@ def confidence_of(root: Root, evidence: Evidence) -> Confidence:
         return "medium" if stands == {"host"} else "low"
     if root.mismatch and not root.culprits:
         return "low"
-    if root.kind == "missing_ranks" and "collective" in stands:
+    if root.kind == "missing_ranks" and not root.culprits:
         return "low"
     if root.kind == "no_mismatch" and root.view.group.inferred:
         return "low"
