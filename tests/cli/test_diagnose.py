@@ -82,3 +82,9 @@ def test_a_price_that_is_none_is_not_reckoned_with(tmp_path: Path) -> None:
     (run / "run.json").write_text('{"started": 1e300, "gpu_price_per_hour": 1' + "0" * 400 + "}")
     told = _diagnose(run, "--json", "--at", str(STARTED_T + 900))
     assert json.loads(told.stdout)["impact"]["cost"] is None
+
+
+def test_signals_that_are_no_folder_are_the_reason(tmp_path: Path) -> None:
+    (tmp_path / "signals").write_text("")
+    told = _diagnose(tmp_path)
+    assert told.stdout.startswith("cannot tell, because signals not read: 1 × not_a_folder (signals)\n")

@@ -33,7 +33,8 @@ class Fold:
     """Folds facts into the state of a run.
 
     `add` takes facts of any rank and attempt; lines of an attempt that is over move nothing but what is known
-    of that attempt. `state(t)` is the run as known now, at the moment `t` (unix seconds).
+    of that attempt, and those of one that has not begun wait for it (see `starts`). `state(t)` is the run as
+    known now, at the moment `t` (unix seconds).
     """
 
     def __init__(self, run: str, config: Config, run_json: Mapping[str, Any] | None = None) -> None:

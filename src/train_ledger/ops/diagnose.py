@@ -67,7 +67,7 @@ def diagnose(
         hosts=_hosts(state, diagnosis.ranks),
         gpus=_gpus(state, diagnosis.ranks),
         impact=_impact(state, config, run, diagnosis),
-        not_observed=tuple(_not_observed(run_dir, state, (*diagnosis.not_observed, *not_read))),
+        not_observed=tuple(dict.fromkeys(_not_observed(run_dir, state, diagnosis.not_observed, not_read))),
         next=diagnosis.next or next_commands(run_dir, run, state, diagnosis),
     )
 
@@ -169,10 +169,16 @@ def _lost_s(state: RunState) -> float:
     return state.stalled_for_s
 
 
-def _not_observed(run_dir: RunDir, state: RunState, said: tuple[str, ...]) -> Iterable[str]:
+def _not_observed(
+    run_dir: RunDir, state: RunState, said: tuple[str, ...], not_read: tuple[str, ...]
+) -> Iterable[str]:
+    """The first line is the reason where nothing can be told: lines were not read, or there are none."""
     if not state.ranks:
-        yield "no rank has written a line (signals/)"
+        yield from [it for it in not_read if it.startswith("signals")] or [
+            "no rank has written a line (signals/)"
+        ]
     yield from said
+    yield from not_read
     if not run_dir.hardware.is_dir() and not any(line.startswith("hardware:") for line in said):
         yield "hardware: no records of GPUs, links or the kernel log in this run directory"
     if state.world_size is not None and len(state.ranks) < state.world_size:
