@@ -10,7 +10,9 @@ C10D = "/opt/venv/lib/python3.11/site-packages/torch/distributed/distributed_c10
 
 
 def stack(rank: int, *frames: tuple[str, int, str]) -> RankStack:
-    return RankStack(rank, 100 + rank, None, (Thread("MainThread", True, tuple(Frame(*it) for it in frames)),))
+    return RankStack(
+        rank, 100 + rank, None, (Thread("MainThread", True, tuple(Frame(*it) for it in frames)),)
+    )
 
 
 def receiving(rank: int) -> RankStack:

@@ -34,3 +34,11 @@ def test_where_all_are_gone_in_silence_nobody_is_the_first() -> None:
 def test_what_is_not_known_is_not_said() -> None:
     assert in_words(RankKnowledge(3)) is None
     assert in_words(RankKnowledge(3, gone=True, signal=99)) == "rank 3: its process is gone (signal 99)"
+
+
+def test_an_error_that_came_from_a_closed_connection_is_a_consequence_whatever_it_is_called() -> None:
+    wrapped = (
+        "StepFailed: step 41 (from RuntimeError: Timed out waiting 5000ms for recv operation to complete)"
+    )
+    known = {rank: RankKnowledge(rank, exception=wrapped, gone=True) for rank in (0, 1)}
+    assert first_fallen({**known, 2: RankKnowledge(2)}, range(3)) == ()

@@ -379,3 +379,14 @@ def test_sigusr1_leaves_dump_and_stacks_and_the_run_goes_on(tmp_path: Path) -> N
     finally:
         process.kill()
         process.communicate()
+
+
+@pytest.mark.parametrize(
+    "how", ["raise RuntimeError('step failed') from error", "raise RuntimeError('x') from None"]
+)
+def test_what_a_program_made_of_an_error_does_not_hide_where_it_came_from(tmp_path: Path, how: str) -> None:
+    script = f"try:\n    raise OSError('Connection closed by peer')\nexcept OSError as error:\n    {how}"
+    assert run_to_end(tmp_path, script).returncode == 1
+    (told,) = events(tmp_path, "exception")
+    assert told["type"] == "RuntimeError"
+    assert told["origin"] == "OSError: Connection closed by peer"

@@ -261,4 +261,6 @@ def _whole(value: object) -> int | None:
 
 def _exception(details: Mapping[str, Any]) -> str:
     kind, message = details.get("type"), details.get("message")
-    return ": ".join(str(part) for part in (kind, message) if part) or "exception"
+    said = ": ".join(str(part) for part in (kind, message) if part) or "exception"
+    origin = details.get("origin")
+    return f"{said} (from {origin})" if origin else said

@@ -27,6 +27,7 @@ __all__ = ["Ending"]
 
 _FLUSH_S = 0.25
 _DUMP_S = 0.5
+_LONGEST_CHAIN = 20
 _MESSAGE_CHARACTERS = 2000
 
 
@@ -93,6 +94,9 @@ class Ending:
             "message": words(error)[:_MESSAGE_CHARACTERS],
             "phase": self._phases.raised_in(error),
         }
+        origin = _origin(error)
+        if origin is not error:  # what a program makes of an error often hides whose fault it was
+            details["origin"] = f"{type(origin).__name__}: {words(origin)}"[:_MESSAGE_CHARACTERS]
         if thread is not None:
             details |= {"thread": thread, "fatal": False}
         self._monitor.event("exception", step=self._monitor.last_step, **details)
@@ -133,3 +137,13 @@ class Ending:
 
 def _is_clean(error: SystemExit) -> bool:
     return error.code is None or (isinstance(error.code, int) and error.code == 0)
+
+
+def _origin(error: BaseException) -> BaseException:
+    """The error at the bottom of the chain of `raise … from …`, also where the program hides it."""
+    for _ in range(_LONGEST_CHAIN):
+        earlier = error.__cause__ or error.__context__
+        if earlier is None:
+            break
+        error = earlier
+    return error
