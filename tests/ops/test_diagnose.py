@@ -280,3 +280,17 @@ def test_from_files_alone_nobody_says_that_no_process_was_seen_dead(tmp_path):
     assert any(line.startswith("processes: ") for line in found.not_observed)
     kept = diagnose(made.run_dir, Config(), state=a_state(made.run_dir, made))
     assert "hang.rank_died" in [it.cause for it in kept.ruled_out]
+
+
+def test_ranks_that_lost_the_connection_to_those_that_were_ended_do_not_make_a_fault_of_the_fabric(tmp_path):
+    made = fleet.write(
+        tmp_path / "run", fault="slow_rank", hosts=1, ranks_per_host=4, fault_step=50, steps=51
+    )
+    lost = {"event": "exception", "type": "RuntimeError", "message": "Connection closed by peer"}
+    for rank, path in made.run_dir.signal_files():
+        end = {"event": "signal", "number": 15} if rank < 2 else lost
+        with path.open("a") as file:
+            file.write(json.dumps({"t": made.t, "rank": rank, "attempt": 0, "step": 50, **end}) + "\n")
+    put_dumps(made, behind=set())
+    found = diagnose(made.run_dir, Config(), at=made.t + 400)
+    assert (found.cause, found.ranks) == ("unknown", ())

@@ -95,7 +95,8 @@ def _accuses_the_ended(state: RunState, answer: HangAnswer, fallen: Collection[i
     if answer.kind in _MISMATCHES:
         return False
     if answer.kind in (None, "no_mismatch"):
-        return _ended_from_outside(state) is not None
+        some = any(map(_end_from_outside, state.ranks.values())) and not fallen
+        return _ended_from_outside(state) is not None or (some and not _stood_before(state))
     others = [state.ranks[rank] for rank in answer.culprits if rank in state.ranks and rank not in fallen]
     return bool(others) and all(map(_end_from_outside, others)) and not _stood_before(state)
 
