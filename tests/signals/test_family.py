@@ -121,10 +121,10 @@ start(here, "0")
 
 
 @pytest.mark.parametrize(
-    "mark", ["", "nonsense", "1 2", "x y z w", f"{2**22 + 1} 0 0 /run/rank", f"{os.getpid()} 0 0 /run/rank"]
+    "mark", ["", "nonsense", "1 2", "x y z w", f"{2**22 + 1} 0 0 /run/rank", "{own} 0 0 /run/rank"]
 )
 def test_a_mark_of_nobody_silences_nobody(monkeypatch: pytest.MonkeyPatch, mark: str) -> None:
-    monkeypatch.setenv("TRAIN_LEDGER_SPEAKER", mark)
+    monkeypatch.setenv("TRAIN_LEDGER_SPEAKER", mark.format(own=os.getpid()))
     assert family.speaker_of(0, Path("/run/rank")) is None
 
 
