@@ -20,6 +20,8 @@ check: setup-test
 
 bench: setup-test
 	$(BIN)/python bench/log_latency.py
+	OMP_NUM_THREADS=1 $(BIN)/torchrun --standalone --nproc-per-node 4 bench/demo_cost.py
+	$(BIN)/python bench/hang_dumps.py
 
 setup-demo: $(VENV)/.demo
 setup-test: $(VENV)/.test
