@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +79,19 @@ def prometheus(folder: Path, exporter_port: int) -> Iterator[httpx.Client]:
         running_process(*command),
         httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client,
     ):
+        wait_until_ready(client)
         yield client
+
+
+def wait_until_ready(client: httpx.Client) -> None:
+    """Until then it answers in words that are no JSON."""
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        with suppress(httpx.HTTPError):
+            if client.get("/-/ready").status_code == 200:
+                return
+        time.sleep(0.1)
+    raise AssertionError("Prometheus did not become ready")
 
 
 def firing(client: httpx.Client) -> dict[str, dict[str, Any]]:

@@ -347,3 +347,14 @@ def test_a_file_name_with_brackets_in_it_is_a_file_name(tmp_path: Path) -> None:
     main = stacks.main_thread(stacks.read([tmp_path])[0][0])
     assert main is not None
     assert main.frames[1] == Frame("train.py", 0, "b")
+
+
+def test_frames_of_c_are_no_place_of_the_user_whether_they_name_a_library_or_a_source_file() -> None:
+    """py-spy --native names the source where there are symbols for it, and the library where not."""
+    frames = [
+        Frame("libc.so.6", 0, "clock_nanosleep"),
+        Frame("callproc.c", 943, "_call_function_pointer"),
+        Frame("/job/train.py", 88, "hold_gil"),
+    ]
+    found = stacks.stand_of(RankStack(3, 1, None, (Thread("MainThread", True, tuple(frames)),)))
+    assert (found.where, str(found.frame)) == ("host", "train.py:88 hold_gil")

@@ -54,7 +54,7 @@ class Frame:
 
 
 _STANDARD_LIBRARY = re.compile(r"/python3(?:\.\d+)?(?:\.zip)?/")
-_NATIVE = re.compile(r"\.so(?:\.|$)")
+_NATIVE = re.compile(r"\.so(?:\.|$)|\.(?:c|cc|cpp|cxx|cu|h|hpp|S|rs|f90)$")
 _PLACED = re.compile(r"(.*):(\d+) (.*)", re.DOTALL)
 
 
