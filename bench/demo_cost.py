@@ -2,7 +2,7 @@
 
     torchrun --standalone --nproc-per-node 4 bench/demo_cost.py
 
-Trains the demo's model without a fault for 200 steps. The processor time of every call into the monitor, on
+Trains the demo's model without a fault for 1000 steps. The processor time of every call into the monitor, on
 the training thread, and of our threads, as the kernel counts it, stands beside the time of the steps, for
 each rank.
 """
@@ -21,7 +21,7 @@ from typing import Any
 import train_ledger
 from train_ledger.chaos import hang_drill
 
-STEPS = 200
+STEPS = 1000
 
 
 class Timed:

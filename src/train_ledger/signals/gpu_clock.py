@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from collections import deque
 from typing import Any
 
@@ -17,6 +18,8 @@ __all__ = ["GpuClock"]
 
 _STEPS_KEPT = 8
 _PAIRS_A_STEP = 256
+_LOOK_EVERY_S = 0.5
+"""Where there is no CUDA, it may come later; to look for it at every phase would cost a step its share."""
 
 
 class GpuClock:
@@ -27,11 +30,16 @@ class GpuClock:
         self._earlier: deque[list[tuple[str, Any, Any]]] = deque(maxlen=_STEPS_KEPT)
         self._free: list[Any] = []
         self._off = False
+        self._look_again = 0.0
 
     def mark(self) -> Any:
         """An event recorded now; None where there is no CUDA to ask, or a graph is being captured."""
-        cuda = None if self._off else _initialised_cuda()
-        if cuda is None or len(self._now) >= _PAIRS_A_STEP:
+        now = time.monotonic()
+        if self._off or now < self._look_again or len(self._now) >= _PAIRS_A_STEP:
+            return None
+        cuda = _initialised_cuda()
+        if cuda is None:
+            self._look_again = now + _LOOK_EVERY_S
             return None
         try:
             if cuda.is_current_stream_capturing():

@@ -9,11 +9,10 @@ import contextlib
 import gc
 import os
 import time
-from pathlib import Path
 
 __all__ = ["GarbageClock", "HostSample"]
 
-_STATM = Path("/proc/self/statm")
+_STATM = "/proc/self/statm"
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -23,6 +22,14 @@ class HostSample:
     def __init__(self) -> None:
         self.fields: dict[str, float] = {}
         self._last = (time.monotonic(), _cpu_s())
+        self._statm: int | None = None
+        with contextlib.suppress(OSError):  # not Linux, or /proc is not mounted
+            self._statm = os.open(_STATM, os.O_RDONLY | os.O_CLOEXEC)  # kept open: reading it anew is cheap
+
+    def close(self) -> None:
+        if self._statm is not None:
+            os.close(self._statm)
+            self._statm = None
 
     def take(self) -> None:
         now, cpu_s = time.monotonic(), _cpu_s()
@@ -30,8 +37,9 @@ class HostSample:
         fields: dict[str, float] = {}
         if now > then:
             fields["cpu_percent"] = round(100 * (cpu_s - cpu_then_s) / (now - then), 1)
-        with contextlib.suppress(OSError, IndexError, ValueError):  # not Linux, or /proc is not mounted
-            fields["rss_bytes"] = int(_STATM.read_bytes().split()[1]) * _PAGE_BYTES
+        if self._statm is not None:
+            with contextlib.suppress(OSError, IndexError, ValueError):
+                fields["rss_bytes"] = int(os.pread(self._statm, 128, 0).split()[1]) * _PAGE_BYTES
         self._last = now, cpu_s
         self.fields = fields
 

@@ -40,13 +40,13 @@ class MemoryCounters:
 
     def take(self) -> dict[str, float]:
         """{} where there is no CUDA, or the last reading is too young."""
-        cuda: Any = getattr(sys.modules.get("torch"), "cuda", None)
-        if cuda is None or not cuda.is_initialized():
-            return {}
         now = time.monotonic()
         if now < self._next:
             return {}
         self._next = now + _SHORTEST_S
+        cuda: Any = getattr(sys.modules.get("torch"), "cuda", None)
+        if cuda is None or not cuda.is_initialized():
+            return {}
         try:
             stats = cuda.memory_stats()
             if not self._keep_peaks:

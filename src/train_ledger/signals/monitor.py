@@ -121,7 +121,7 @@ class Monitor:
         raise the reader's patience while they last. On CUDA the time is the GPU's and stands in the next
         step's line.
         """
-        return self._phases.begin(str(detail(name)))
+        return self._phases.begin(name if type(name) is str else str(detail(name)))
 
     def checkpoint(self, step: int, *, asynchronous: bool = False) -> Saving:
         """Around the saving of a checkpoint: `with monitor.checkpoint(step): save(…)`
@@ -161,6 +161,7 @@ class Monitor:
         self._ending.settle()
         self._attendant.close()
         self._garbage.close()
+        self._host.close()
         if self._held and self.last_step is not None:
             self.logger.log_fields(self.last_step, self._held)
         self._phases.close_all()

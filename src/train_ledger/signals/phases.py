@@ -8,7 +8,6 @@ when somebody may want to know where a hung rank stands.
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Callable
 from types import TracebackType
@@ -82,7 +81,9 @@ class Phases:
             phase.gpu_start = self.gpu.mark()
 
     def left(self, phase: OpenPhase, took_s: float) -> None:
-        with contextlib.suppress(ValueError):  # it has been open for too long and is forgotten
+        if self._open and self._open[-1] is phase:
+            self._open.pop()
+        elif phase in self._open:  # else it has been open for too long and is forgotten
             self._open.remove(phase)
         field = FIELD_OF_PHASE.get(phase.name)
         if field is None:

@@ -18,6 +18,9 @@ from train_ledger.signals.values import plain, positive
 __all__ = ["Throughput"]
 
 
+_MOST_TOKENS = 1 << 60
+
+
 class Throughput:
     """tps, tflops and mfu of a step; `warn(about, message)` is called once for an mfu that cannot be right.
 
@@ -50,7 +53,8 @@ class Throughput:
 
     def fields(self, tokens: float, step_time_s: float) -> dict[str, float]:
         """The fields that can be known; `tokens` are those of this rank's data-parallel share of the step."""
-        count = 0.0 if plain(tokens) == 0 else positive(tokens)
+        known = type(tokens) is int and 0 < tokens < _MOST_TOKENS
+        count = tokens if known else 0.0 if plain(tokens) == 0 else positive(tokens)
         if count is None:
             self._warn_once(
                 f"tokens given to step() are a {type(tokens).__name__} that is no positive number within a "
