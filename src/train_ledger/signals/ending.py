@@ -10,18 +10,16 @@ import contextlib
 import os
 import signal
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from train_ledger.signals.bounded import within
 from train_ledger.signals.last_words import ExceptionHooks, FatalStacks, words
 from train_ledger.signals.marks import mark, marked
+from train_ledger.signals.phases import Phases
 from train_ledger.signals.recorder import NoRecorderError, Warmth, write_dump
+from train_ledger.signals.requests import Requests
+from train_ledger.signals.voice import Voice
 from train_ledger.signals.wakeup import Wakeup, die_of
-
-if TYPE_CHECKING:
-    from train_ledger.signals.monitor import Monitor
-    from train_ledger.signals.phases import Phases
-    from train_ledger.signals.requests import Requests
 
 __all__ = ["Ending"]
 
@@ -34,7 +32,7 @@ _MESSAGE_CHARACTERS = 2000
 class Ending:
     """The hooks and signals of one monitor; `died` is True once an exception has ended the main thread."""
 
-    def __init__(self, monitor: Monitor, phases: Phases, requests: Requests, warmth: Warmth) -> None:
+    def __init__(self, monitor: Voice, phases: Phases, requests: Requests, warmth: Warmth) -> None:
         self.died = False
         self._monitor = monitor
         self._phases = phases

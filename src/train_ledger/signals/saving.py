@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import time
 from types import TracebackType
-from typing import TYPE_CHECKING
 
 from train_ledger.signals.last_words import words
-
-if TYPE_CHECKING:
-    from train_ledger.signals.monitor import Monitor
+from train_ledger.signals.voice import Voice
 
 __all__ = ["Evaluation", "Loading", "Saving"]
 
@@ -17,7 +14,7 @@ __all__ = ["Evaluation", "Loading", "Saving"]
 class Saving:
     """A checkpoint of one step while it is saved: ckpt_start, then ckpt_saved or ckpt_failed."""
 
-    def __init__(self, monitor: Monitor, step: int, asynchronous: bool) -> None:
+    def __init__(self, monitor: Voice, step: int, asynchronous: bool) -> None:
         self._monitor = monitor
         self._step = step
         self._asynchronous = asynchronous
@@ -66,7 +63,7 @@ class Saving:
 class Loading:
     """A checkpoint while it is loaded: the phase checkpoint_load, then ckpt_loaded."""
 
-    def __init__(self, monitor: Monitor, step: int | None) -> None:
+    def __init__(self, monitor: Voice, step: int | None) -> None:
         self._monitor = monitor
         self._phase = monitor.phase("checkpoint_load")
         self._begun = 0.0
@@ -87,7 +84,7 @@ class Loading:
 class Evaluation:
     """An evaluation while it lasts: eval_start and eval_end around the phase evaluation."""
 
-    def __init__(self, monitor: Monitor) -> None:
+    def __init__(self, monitor: Voice) -> None:
         self._monitor = monitor
         self._phase = monitor.phase("evaluation")
 
