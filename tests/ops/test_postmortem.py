@@ -61,6 +61,24 @@ def test_the_draft_tells_impact_timeline_cause_and_detection(run):
     assert "- from the last step to the page: 95.5 s" in draft
 
 
+def test_how_the_run_came_back_is_in_the_timeline(run):
+    after = [
+        {"t": T + 400, "kind": "state_changed", "state": "restarting", "step": None, "attempt": 1},
+        {"t": T + 500, "kind": "state_changed", "state": "running", "step": 42, "attempt": 1},
+    ]
+    closed = {"t": T + 800, "kind": "incident_closed", "incident": "i1", "alert": ""}
+    later = {"t": T + 900, "kind": "state_changed", "state": "finished", "step": 99, "attempt": 1}
+    write(run, *an_incident(), *after, closed, later)
+    draft = postmortem(run, Config())
+    assert "- 08:08:20  the run is running at step 42, attempt 1" in draft
+    assert (
+        draft.index("the run is restarting")
+        < draft.index("the run is running")
+        < draft.index("incident closed")
+    )
+    assert "finished" not in draft
+
+
 def test_the_latest_incident_is_drafted_unless_one_is_named(run):
     write(run, *an_incident("i1"), *an_incident("i2", cause="hang.mismatch"))
     assert "hang.mismatch" in postmortem(run, Config())

@@ -49,10 +49,21 @@ def postmortem(run_dir: RunDir, config: Config, *, incident: str | None = None) 
     if chosen not in known:
         raise RunDirError(f"{run_dir.journal}: holds no incident {chosen}; there are {', '.join(known)}")
     taker = Taker()
-    own = [_happened(entry, taker) for entry in entries if _incident(entry) == chosen]
+    own = [_happened(entry, taker) for entry in _of_incident(entries, chosen)]
     nameless = sum(entry.get("incident") is not None and _incident(entry) is None for entry in entries)
     lines = [*_lines(run_dir, config, chosen, own), *_left_out(len(unreadable) + nameless, taker.left_out)]
     return "\n".join(lines) + "\n"
+
+
+def _of_incident(entries: Sequence[Entry], incident: str) -> Iterable[Entry]:
+    """The incident's own entries, and what the run did from its first to its last, or until now."""
+    own = [number for number, entry in enumerate(entries) if _incident(entry) == incident]
+    closed = any(entries[number].get("kind") == "incident_closed" for number in own)
+    last = own[-1] if closed else len(entries) - 1
+    for number in range(own[0], last + 1):
+        entry = entries[number]
+        if _incident(entry) == incident or entry.get("kind") == "state_changed":
+            yield entry
 
 
 def latest_incident(run_dir: RunDir) -> str | None:
@@ -139,7 +150,15 @@ _SAID: Mapping[str, Callable[[Entry], str]] = {
     "response_started": lambda e: "dumps and stacks requested from the ranks",
     "response_done": lambda e: inert(e.get("summary")),
     "incident_closed": lambda e: "incident closed",
+    "state_changed": lambda e: f"the run is {inert(e.get('state'))} {_place(e)}",
 }
+
+
+def _place(entry: Entry) -> str:
+    step, attempt = entry.get("step"), inert(entry.get("attempt"))
+    return (
+        f"before step 1 of attempt {attempt}" if step is None else f"at step {inert(step)}, attempt {attempt}"
+    )
 
 
 def _timeline(happened: Iterable[_Happened], verdict: Diagnosis) -> Iterable[str]:
