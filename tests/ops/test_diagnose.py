@@ -294,3 +294,21 @@ def test_ranks_that_lost_the_connection_to_those_that_were_ended_do_not_make_a_f
     put_dumps(made, behind=set())
     found = diagnose(made.run_dir, Config(), at=made.t + 400)
     assert (found.cause, found.ranks) == ("unknown", ())
+
+
+@pytest.mark.parametrize("broken", ["empty", "fifo", "dangling"])
+def test_a_dump_that_is_there_and_cannot_be_read_accuses_nobody_of_not_coming(tmp_path, broken):
+    made = fleet.write(tmp_path / "run", fault="process_gone", culprit=5, hosts=2, ranks_per_host=4)
+    put_dumps(made, behind={5})
+    dump = made.run_dir.comm_trace_of(5)
+    dump.unlink()
+    if broken == "fifo":
+        os.mkfifo(dump)
+    elif broken == "dangling":
+        dump.symlink_to(tmp_path / "nowhere")
+    else:
+        dump.touch()
+    os.utime(dump, (made.t, made.t), follow_symlinks=False)
+    found = diagnose(made.run_dir, Config(), at=made.t + 5)
+    assert found.ranks == ()
+    assert any(str(dump) in it.file for it in found.details.unreadable)

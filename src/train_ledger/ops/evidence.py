@@ -6,6 +6,7 @@ was written after the moment that is asked about was not known then; both are to
 
 from __future__ import annotations
 
+import contextlib
 import signal
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -80,18 +81,20 @@ def _since(state: RunState) -> float | None:
 
 
 def _files(folder: Path, since_t: float | None, until_t: float | None) -> list[Path]:
-    """The files of a folder that were written in that time; other attempts' folders are not entered."""
-    if not folder.is_dir():
-        return []
-    files = [(path, path.stat().st_mtime) for path in sorted(folder.iterdir()) if path.is_file()]
-    return [
-        path
-        for path, written_t in files
-        if (since_t is None or written_t >= since_t)
-        and (until_t is None or written_t <= until_t)
-        and not path.name.startswith(".")
-        and path.stat().st_size > 0
-    ]
+    """What was put into a folder in that time; other attempts' folders are not entered.
+
+    What is empty or no regular file is among it: whoever reads it says so, and accuses nobody of not being
+    there. Hidden are files that are still being written; they vanish while we look.
+    """
+    found = []
+    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+        if path.name.startswith(".") or path.is_dir():
+            continue
+        with contextlib.suppress(FileNotFoundError):
+            written_t = path.lstat().st_mtime
+            if (since_t is None or written_t >= since_t) and (until_t is None or written_t <= until_t):
+                found.append(path)
+    return found
 
 
 def _aborted(run_dir: RunDir, state: RunState) -> list[int]:
