@@ -122,3 +122,9 @@ def test_a_run_json_that_cannot_be_read_is_one_sentence(tmp_path, make):
     make(run.run_json)
     with pytest.raises(RunDirError, match=r"run\.json: is .*; mend or remove the file"):
         run.read_run()
+
+
+def test_a_run_is_called_as_it_says_itself_else_as_its_folder(tmp_path):
+    run = RunDir(tmp_path / "r42")
+    assert run.name_in({"run": "big"}) == "big"
+    assert run.name_in({}) == run.name_in({"run": ""}) == "r42"

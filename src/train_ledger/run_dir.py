@@ -204,6 +204,14 @@ class RunDir:
         """
         return self._read_object(self.run_json)
 
+    def name_in(self, run: Mapping[str, Any]) -> str:
+        """What the run is called: as `run`, the content of its run.json, says, else as its folder.
+
+        >>> RunDir(Path("/runs/r42")).name_in({}), RunDir(Path("/runs/r42")).name_in({"run": "big"})
+        ('r42', 'big')
+        """
+        return str(run.get("run") or self.path.resolve().name)
+
     def merge_run(self, keys: Mapping[str, Any]) -> None:
         """Set single keys of run.json and keep the others, by a temporary file and rename."""
         merged = {**self.read_run(), **keys}

@@ -36,7 +36,6 @@ _CONFIGURATION = """\
 [alerts]
 stall_floor_s = {stall_floor_s}
 process_gone_s = {stall_floor_s}
-group_wait_s = 5
 evaluation_interval_s = 1
 
 [notify]

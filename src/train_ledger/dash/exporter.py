@@ -52,7 +52,7 @@ class Exporter:
         clock: Callable[[], float] = time.time,
     ) -> None:
         run = run_dir.read_run()
-        self._run_name = str(run.get("run") or run_dir.path.resolve().name)
+        self._run_name = run_dir.name_in(run)
         self._clock = clock
         self._files = RunFiles(run_dir, hosts)
         self._liveness = Liveness()

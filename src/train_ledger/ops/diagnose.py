@@ -85,7 +85,7 @@ def observe(run_dir: RunDir, config: Config, at: float | None = None) -> Observe
     Raises RunDirError where run.json cannot be used.
     """
     run = run_dir.read_run()
-    fold = Fold(str(run.get("run") or run_dir.path.resolve().name), config, run)
+    fold = Fold(run_dir.name_in(run), config, run)
     facts, bad = read_whole(run_dir)
     fold.add_all(facts if at is None else known_at(facts, at))
     state = fold.state(fold.carried(time.time()) if at is None else at)

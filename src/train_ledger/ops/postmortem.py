@@ -111,7 +111,7 @@ def _lines(run_dir: RunDir, config: Config, incident: str, happened: Sequence[_H
 
 
 def _title(run_dir: RunDir, run: Entry, t: float | None, verdict: Diagnosis) -> str:
-    name = inert(run.get("run") or run_dir.path.resolve().name)
+    name = inert(run_dir.name_in(run))
     what = "hung" if verdict.cause.startswith("hang.") else "was in trouble"
     where = f" at step {verdict.since_step:,}" if verdict.since_step is not None else ""
     return f"{_day(t)} {name} {what}{where} ({_accused(verdict)})"

@@ -42,7 +42,7 @@ class Keeper:
     ) -> None:
         self.run_dir = run_dir
         run = run_dir.read_run()
-        self.run_name = str(run.get("run") or run_dir.path.resolve().name)
+        self.run_name = run_dir.name_in(run)
         self._clock = clock or RunClock()
         self._fold = Fold(self.run_name, config, run)
         self._book = Book(run_dir, console, self._now)
