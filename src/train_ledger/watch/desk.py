@@ -62,11 +62,12 @@ class Desk:
         place = _place(state)
         if not self._is_answered(incident, place):
             self._answer(incident, place, state)
+        if page_id(incident.id) in self._posted:
+            return
         waited_s = state.t - incident.opened_t
         if self._is_answered(incident, None) or waited_s >= self._config.respond.page_waits_s:
-            self._post(
-                incident.id, page_message(self._config, self._run_name, incident, self._found(incident))
-            )
+            found = self._found(incident)
+            self._post(incident.id, page_message(self._config, self._run_name, incident, found))
 
     def tell(self, action: Action) -> None:
         """Send what an action of a known incident asks for; its page is sent by `attend`."""
