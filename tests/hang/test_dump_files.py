@@ -93,6 +93,14 @@ def test_what_is_no_dump_is_listed_and_stops_nothing(tmp_path: Path) -> None:
     }
 
 
+def test_the_unfinished_file_of_a_writer_that_was_killed_names_no_rank(tmp_path: Path) -> None:
+    folder = job().write(tmp_path)
+    (folder / ".rank_0.k2vq8085").write_bytes(b"\x80\x02}q")
+    answer = analyse([folder])
+    assert (answer.culprits, answer.missing_dumps) == ((2,), ())
+    assert [it.why for it in answer.unreadable] == ["hidden or unfinished file"]
+
+
 def test_names_may_hold_any_bytes(tmp_path: Path) -> None:
     folder = job().write(tmp_path)
     os.rename(folder / "rank_1", os.fsencode(folder) + b"/caf\xe9_rank_1")

@@ -102,9 +102,13 @@ def _by_file(entry: Unreadable) -> str:
 
 
 def _damaged(refused: Iterable[Path], read: Iterable[Dump]) -> set[int]:
-    """The ranks of what was refused, where its name is that of a dump: train_7.log is none of rank 7."""
+    """The ranks of what was refused, where its name is that of a dump: train_7.log is none of rank 7.
+
+    A hidden file names none: what a writer that was killed leaves, .rank_0.k2vq8085, ends in chance digits.
+    """
     stems = {_stem(Path(dump.file).name) for dump in read}
-    named = [path.name for path in refused if "rank" in path.name.lower() or _stem(path.name) in stems]
+    names = [path.name for path in refused if not path.name.startswith(".")]
+    named = [name for name in names if "rank" in name.lower() or _stem(name) in stems]
     return {rank for name in named if (rank := rank_of(name)) is not None}
 
 
