@@ -43,8 +43,9 @@ def test_the_planted_rank_is_named(tmp_path, mode, culprit):
     lived = {path.name for path in run.stacks().glob("rank_*.json")}
     if lived:  # gloo may end a job over a mismatch; then there is nobody left to ask
         assert len(lived) == 4
-        # A rank that is killed while it writes its dump anew leaves the hidden half of it beside the whole one.
-        assert {path.name for path in run.comm_traces().glob("[!.]*")} == {f"rank_{rank}" for rank in range(4)}
+        # A rank that is killed while it writes its dump anew leaves the hidden half of it beside the whole.
+        written = {path.name for path in run.comm_traces().glob("[!.]*")}
+        assert written == {f"rank_{rank}" for rank in range(4)}
         assert verdict["details"]["findings"][0]["frame"].startswith("faults.py:") or mode == "raise"
 
 
