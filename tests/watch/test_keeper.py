@@ -1,4 +1,5 @@
 import json
+import threading
 
 import pytest
 
@@ -8,6 +9,7 @@ from train_ledger.ledger import journal
 from train_ledger.watch import Keeper
 from train_ledger.watch.clock import RunClock
 from train_ledger.watch.console import Console
+from train_ledger.watch.respond import respond
 
 
 class Clock:
@@ -232,3 +234,25 @@ def test_a_restarted_run_that_stands_still_again_is_looked_at_and_paged_again(hu
         hung.keeper.turn()
         hung.clock.t += 1
     assert len(hung.messages()) == 2
+
+
+def test_what_is_found_out_after_the_incident_closed_is_still_in_the_journal(hung, monkeypatch):
+    may_end = threading.Event()
+
+    def slow(*asked):
+        assert may_end.wait(20)
+        return respond(*asked)
+
+    monkeypatch.setattr("train_ledger.watch.desk.respond", slow)
+    hung.turn_until(lambda: "response_started" in hung.kinds())
+    hung.clock.t = go_on(hung.made, hung.clock.t, attempt=1, steps=range(40, 90), then_silent=1)
+    for rank in range(hung.made.world_size):
+        with hung.made.run_dir.signals_of(rank).open("a") as file:
+            file.write(json.dumps({"t": hung.clock.t, "rank": rank, "attempt": 1, "event": "run_end"}) + "\n")
+    hung.keeper.turn()
+    hung.clock.t += 3600
+    hung.turn_until(lambda: "incident_closed" in hung.kinds())
+    assert "verdict" not in hung.kinds()
+    may_end.set()
+    hung.turn_until(lambda: "verdict" in hung.kinds())
+    assert not [message for message in hung.messages() if "again" in message["title"]]

@@ -19,6 +19,7 @@ import re
 import subprocess
 import sys
 import time
+from collections.abc import Collection
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -68,9 +69,10 @@ class Outbox:
                 why = "the sender died while it was sending; not sent again, since it may have arrived"
                 self._settle(Outcome(id, "unknown", time.time(), why=why))
 
-    def outcomes(self) -> tuple[Outcome, ...]:
-        """What became of the messages, by time; those still being sent are not among them."""
-        found = [_read_outcome(path) for path in self.folder.glob("*.outcome.json")]
+    def outcomes(self, known: Collection[str] = ()) -> tuple[Outcome, ...]:
+        """What became of all but the `known` messages, by time; those being sent are not among them."""
+        ended = {path.name.removesuffix(".outcome.json"): path for path in self.folder.glob("*.outcome.json")}
+        found = [_read_outcome(path) for id, path in ended.items() if id not in known]
         return tuple(sorted((outcome for outcome in found if outcome), key=lambda o: (o.t, o.id)))
 
     def waiting(self) -> tuple[str, ...]:

@@ -82,10 +82,18 @@ class Desk:
     def note_outcomes(self) -> None:
         """Journal what became of the messages; start senders again that were killed before they sent."""
         self._outbox.resume()
-        for outcome in self._outbox.outcomes():
-            if outcome.id not in self._settled:
-                text = outcome.delivery + (f": {outcome.why}" if outcome.why else "")
-                self._settle(incident_of(outcome.id), outcome.id, text)
+        for outcome in self._outbox.outcomes(self._settled):
+            text = outcome.delivery + (f": {outcome.why}" if outcome.why else "")
+            self._settle(incident_of(outcome.id), outcome.id, text)
+
+    def note_late_answers(self, open_incidents: Iterable[Incident]) -> None:
+        """Journal what was found out about incidents that closed in the meantime; nobody is told anew."""
+        attended = {incident.id for incident in open_incidents}
+        for incident, (place, future) in list(self._answering.items()):
+            if incident not in attended and future.done():
+                del self._answering[incident]
+                self._note_findings(incident, place, future)
+                write_draft(self._run_dir, self._config, incident)
 
     def is_idle(self, incidents: Iterable[Incident]) -> bool:
         """Whether nothing is being found out or sent, and every one of these incidents has been paged."""
@@ -111,29 +119,29 @@ class Desk:
 
     def _note_answers(self, incident: Incident, place: Place | None, future: Future[FirstAnswers]) -> None:
         before = self._answered.get(incident.id)
-        self._answered[incident.id] = (before or frozenset()) | {place}
-        error = future.exception()
-        if error is not None:
-            # Whatever went wrong in finding out, the page goes out without it.
-            self._book.record(
-                "response_failed", incident=incident.id, error=f"{type(error).__name__}: {error}"
-            )
-        else:
-            self._note_verdict(incident, place, future.result())
+        self._note_findings(incident.id, place, future)
         if before is not None and place is not None:
             found = self._found(incident)
             self._post(
                 incident.id, again_message(self._config, self._run_name, incident, place, before, found)
             )
 
-    def _note_verdict(self, incident: Incident, place: Place | None, answers: FirstAnswers) -> None:
+    def _note_findings(self, incident: str, place: Place | None, future: Future[FirstAnswers]) -> None:
+        self._answered[incident] = self._answered.get(incident, frozenset()) | {place}
+        error = future.exception()
+        if error is None:
+            self._note_verdict(incident, place, future.result())
+        else:  # whatever went wrong in finding out, the page goes out without it
+            self._book.record("response_failed", incident=incident, error=f"{type(error).__name__}: {error}")
+
+    def _note_verdict(self, incident: str, place: Place | None, answers: FirstAnswers) -> None:
         self.diagnosis = answers.diagnosis
-        self._book.record("response_done", incident=incident.id, summary=answers.summary)
+        self._book.record("response_done", incident=incident, summary=answers.summary)
         self.verdict = self._book.record(
-            "verdict", incident=incident.id, place=place, diagnosis=to_json(self.diagnosis)
+            "verdict", incident=incident, place=place, diagnosis=to_json(self.diagnosis)
         )
         self._book.console.show(self.diagnosis)
-        for written in write_records(self._run_dir, self._config, incident.id, self.diagnosis):
+        for written in write_records(self._run_dir, self._config, incident, self.diagnosis):
             self._book.console.remark(written)
 
     def _found(self, incident: Incident) -> Mapping[str, Any] | None:

@@ -82,6 +82,7 @@ class Keeper:
             self._note_action(action)
         for incident in self.open_incidents:
             self._desk.attend(incident, self.state)
+        self._desk.note_late_answers(self.open_incidents)
         self._desk.note_outcomes()
 
     @property
