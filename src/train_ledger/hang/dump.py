@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from train_ledger.hang.columns import are_ordinary
 from train_ledger.hang.entry import (
     Op,
     backend_of,
@@ -96,7 +97,7 @@ def reduce_dump(
     raw = content.get("entries", [])
     if not isinstance(raw, list):
         return None
-    entries = [entry for entry in raw if is_understood(entry)]
+    entries = raw if are_ordinary(raw) else [entry for entry in raw if is_understood(entry)]
     if raw and not entries and "version" not in content:
         return None
     retired_backends = backends_without_completion(entries)
@@ -185,7 +186,7 @@ def _coverage(entries: list[dict[Any, Any]]) -> tuple[bool, bool]:
 
 
 def _hold(key: _Key, entries: list[dict[Any, Any]], retired: frozenset[str], whole: bool) -> Held:
-    p2p = [entry for entry in entries if is_p2p(entry)]
+    p2p = [entry for entry in entries if entry.get("is_p2p") is not False and is_p2p(entry)]
     collectives = [entry for entry in entries if not is_p2p(entry)] if p2p else entries
     merged = _merge_coalesced(collectives, retired)
     pending = [item for item in merged if not item[2]]
@@ -222,9 +223,9 @@ def _merge_coalesced(entries: list[dict[Any, Any]], retired: frozenset[str]) -> 
         seq = entry.get("collective_seq_id")
         if type(seq) is not int and (seq := seq_of(entry)) is None:
             continue
+        done = entry.get("state") == "completed" or is_done(entry, retired)
         earlier = merged.get(seq)
-        parts = earlier[3] + 1 if earlier else 1
-        merged[seq] = (seq, entry, is_done(entry, retired), parts)
+        merged[seq] = (seq, entry, done, earlier[3] + 1 if earlier else 1)
     return [merged[seq] for seq in sorted(merged)]
 
 

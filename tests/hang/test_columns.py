@@ -1,0 +1,41 @@
+"""The quick look at all entries together says yes to no entry that, asked by itself, is not understood."""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hang.recorder import Job, encoded
+from hang.test_damage import damage, job
+from train_ledger.hang.columns import are_ordinary
+from train_ledger.hang.understood import is_understood
+
+
+@pytest.mark.parametrize("backend", ["nccl", "gloo", "xccl"])
+def test_what_recorders_write_is_ordinary(backend: str) -> None:
+    content = job(backend).content(0)
+    assert are_ordinary(content["entries"])
+    assert are_ordinary(json.loads(encoded(content, as_json=True))["entries"])
+
+
+def test_no_entry_at_all_is_not_ordinary() -> None:
+    assert not are_ordinary([])
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.integers(0, 1 << 60), st.booleans())
+def test_it_says_yes_only_where_every_entry_is_understood(seed: int, as_json: bool) -> None:
+    chance = random.Random(seed)
+    made = Job(2)
+    for _ in range(4):
+        made.issue(range(2), done=True)
+    content = copy.deepcopy(made.content(0))
+    entries = json.loads(encoded(content, as_json=True))["entries"] if as_json else content["entries"]
+    at = chance.randrange(4)
+    entries[at] = damage(entries[at], chance)
+    assert not are_ordinary(entries) or all(map(is_understood, entries))
