@@ -14,9 +14,8 @@ from train_ledger.cli.leave import BadInputError
 from train_ledger.cli.options import Html, Json
 
 if TYPE_CHECKING:
-    from train_ledger.answer import HangAnswer
     from train_ledger.config import Config
-    from train_ledger.hang import RankKnowledge
+    from train_ledger.hang import Examination, RankKnowledge
     from train_ledger.run_dir import RunDir
 
 __all__ = ["hang"]
@@ -72,11 +71,12 @@ def hang(
     from train_ledger.cli.output import answered
 
     given = _given(dumps or [], stacks, run)
-    answer = _answer(given)
+    examined = _examined(given)
+    answer = examined.answer
     if logs is not None:
         unread = f"logs: {logs} was not read; this version reads dumps, stacks and the run's own signals"
         answer = dataclasses.replace(answer, not_observed=(*answer.not_observed, unread))
-    return answered(answer, json=json, html=html, title=given.title)
+    return answered(answer, json=json, html=html, title=given.title, picture=examined.picture)
 
 
 def _given(dumps: Sequence[Path], stacks: Path | None, run: Path | None) -> _Given:
@@ -97,7 +97,7 @@ def _given(dumps: Sequence[Path], stacks: Path | None, run: Path | None) -> _Giv
     return _Given(dumps, stacks, RunDir.existing(run) if run else None)
 
 
-def _answer(given: _Given) -> HangAnswer:
+def _examined(given: _Given) -> Examination:
     from train_ledger import config
 
     settings = config.load(given.run)
@@ -108,16 +108,15 @@ def _answer(given: _Given) -> HangAnswer:
     state, not_read = observe(given.run, settings)
     if given.dumps or given.stacks:
         whole = _with_those_of_the_run(given, given.run, state.attempt)
-        answer = _of_files(whole, settings, evidence.knowledge_of(state), state.world_size)
-        return _with(answer, not_read)
+        return _with(_of_files(whole, settings, evidence.knowledge_of(state), state.world_size), not_read)
     found = evidence.gather(given.run, settings, state)
-    return _with(found.answer, (*found.not_observed, *not_read))
+    return _with(found.examination, (*found.not_observed, *not_read))
 
 
-def _with(answer: HangAnswer, not_observed: Sequence[str]) -> HangAnswer:
-    return dataclasses.replace(
-        answer, not_observed=tuple(dict.fromkeys((*answer.not_observed, *not_observed)))
-    )
+def _with(examined: Examination, not_observed: Sequence[str]) -> Examination:
+    answer = examined.answer
+    said = tuple(dict.fromkeys((*answer.not_observed, *not_observed)))
+    return dataclasses.replace(examined, answer=dataclasses.replace(answer, not_observed=said))
 
 
 def _with_those_of_the_run(given: _Given, run: RunDir, attempt: int) -> _Given:
@@ -136,12 +135,13 @@ def _of_files(
     settings: Config,
     known: Mapping[int, RankKnowledge] | None = None,
     world_size: int | None = None,
-) -> HangAnswer:
-    from train_ledger.hang import analyse
+) -> Examination:
+    from train_ledger.hang import examine
     from train_ledger.hang import stacks as room
 
     stacks, unread = room.read([given.stacks]) if given.stacks else ({}, [])
-    answer = analyse(
+    examined = examine(
         list(given.dumps), stacks=stacks, known=known or {}, world_size=world_size, limits=settings.limits
     )
-    return dataclasses.replace(answer, unreadable=(*answer.unreadable, *unread))
+    answer = dataclasses.replace(examined.answer, unreadable=(*examined.answer.unreadable, *unread))
+    return dataclasses.replace(examined, answer=answer)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from train_ledger.answer import Diagnosis, HangAnswer, exit_code
 from train_ledger.cli.leave import BadInputError
-from train_ledger.render import Report, as_html, as_json, as_text, wants_colour
+from train_ledger.render import Picture, Report, as_html, as_json, as_text, wants_colour
 from train_ledger.run_dir import write_atomically
 
 __all__ = ["answered", "show", "show_report", "write_file"]
@@ -20,15 +20,21 @@ _WIDEST = 120
 
 
 def answered(
-    answer: HangAnswer | Diagnosis, *, json: bool, html: Path | None, title: str, currency: str = ""
+    answer: HangAnswer | Diagnosis,
+    *,
+    json: bool,
+    html: Path | None,
+    title: str,
+    currency: str = "",
+    picture: Picture | None = None,
 ) -> int:
-    """Show an answer in the form that was asked for; its exit status."""
+    """Show an answer in the form that was asked for, with what is drawn beside it; its exit status."""
     if html is not None:
-        write_file(html, as_html(answer, title=title, currency=currency).encode())
+        write_file(html, as_html(answer, title=title, currency=currency, picture=picture).encode())
     if json:
         show(as_json(answer))
     else:
-        show_report(answer, currency=currency)
+        show_report(answer, currency=currency, picture=picture)
     return exit_code(answer)
 
 
@@ -81,9 +87,12 @@ def _write_into(path: Path, data: bytes) -> None:
         file.write(data)
 
 
-def show_report(report: HangAnswer | Diagnosis | Report, *, currency: str = "") -> None:
+def show_report(
+    report: HangAnswer | Diagnosis | Report, *, currency: str = "", picture: Picture | None = None
+) -> None:
     """For a person, as the terminal allows."""
-    show(as_text(report, width=_terminal_width(), colour=wants_colour(sys.stdout), currency=currency))
+    width, colour = _terminal_width(), wants_colour(sys.stdout)
+    show(as_text(report, width=width, colour=colour, currency=currency, picture=picture))
 
 
 def _terminal_width() -> int | None:

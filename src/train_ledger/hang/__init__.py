@@ -9,8 +9,18 @@ signal, its exception – is handed in.
 from __future__ import annotations
 
 from train_ledger.hang import stacks
-from train_ledger.hang.analysis import analyse
+from train_ledger.hang.analysis import Examination, analyse, examine
 from train_ledger.hang.knowledge import RankKnowledge, first_fallen, in_words
 from train_ledger.hang.stacks import RankStack, StackGroup
 
-__all__ = ["RankKnowledge", "RankStack", "StackGroup", "analyse", "first_fallen", "in_words", "stacks"]
+__all__ = [
+    "Examination",
+    "RankKnowledge",
+    "RankStack",
+    "StackGroup",
+    "analyse",
+    "examine",
+    "first_fallen",
+    "in_words",
+    "stacks",
+]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from train_ledger.answer import HangAnswer
@@ -14,11 +15,21 @@ from train_ledger.hang.findings import Evidence
 from train_ledger.hang.group_table import MOST_RANKS
 from train_ledger.hang.groups import build_groups
 from train_ledger.hang.knowledge import RankKnowledge, first_fallen
+from train_ledger.hang.picture import picture_of
 from train_ledger.hang.roots import find_roots
 from train_ledger.hang.stack_files import RankStack
 from train_ledger.hang.world import can_be_a_world, world_of
+from train_ledger.render.picture import Picture
 
-__all__ = ["analyse", "reason"]
+__all__ = ["Examination", "analyse", "examine", "reason"]
+
+
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """The answer, and what is drawn beside it for a person."""
+
+    answer: HangAnswer
+    picture: Picture
 
 
 def analyse(
@@ -41,6 +52,20 @@ def analyse(
     return reason(read, stacks=stacks or {}, known=known or {}, world_size=world_size)
 
 
+def examine(
+    paths: Sequence[Path],
+    *,
+    stacks: Mapping[int, RankStack] | None = None,
+    known: Mapping[int, RankKnowledge] | None = None,
+    world_size: int | None = None,
+    limits: Limits | None = None,
+    since_t: float | None = None,
+) -> Examination:
+    """The same answer as `analyse`, and the picture that goes with it."""
+    read = read_dumps(list(paths), limits or Limits(), since_t)
+    return _Case(read, stacks or {}, known or {}, world_size).examination()
+
+
 def reason(
     read: Dumps,
     *,
@@ -49,14 +74,35 @@ def reason(
     world_size: int | None = None,
 ) -> HangAnswer:
     """The answer from dumps that are read already."""
-    world = world_of(read.dumps, {*read.damaged, *known, *stacks}, world_size)
-    fallen = first_fallen(known, world)
-    views, too_large = build_groups(read.dumps, world)
-    pending = [view for view in views if view.waiting]
-    ended = not pending and any(it.gone or it.exception or it.signal for it in known.values())
-    evidence = Evidence({dump.rank: dump for dump in read.dumps}, stacks, known, fallen)
-    found = acquit(find_roots(views, fallen=fallen, damaged=read.damaged, ended=ended), evidence)
-    return conclude(found, read, pending, evidence, world, tuple(_beyond_bounds(world_size, too_large)))
+    return _Case(read, stacks, known, world_size).answer()
+
+
+class _Case:
+    """What was read, grouped, and its causes."""
+
+    def __init__(
+        self,
+        read: Dumps,
+        stacks: Mapping[int, RankStack],
+        known: Mapping[int, RankKnowledge],
+        world_size: int | None,
+    ) -> None:
+        self.read = read
+        self.world = world_of(read.dumps, {*read.damaged, *known, *stacks}, world_size)
+        fallen = first_fallen(known, self.world)
+        self.views, too_large = build_groups(read.dumps, self.world)
+        self.pending = [view for view in self.views if view.waiting]
+        ended = not self.pending and any(it.gone or it.exception or it.signal for it in known.values())
+        self.evidence = Evidence({dump.rank: dump for dump in read.dumps}, stacks, known, fallen)
+        roots = find_roots(self.views, fallen=fallen, damaged=read.damaged, ended=ended)
+        self.found = acquit(roots, self.evidence)
+        self.beyond_bounds = tuple(_beyond_bounds(world_size, too_large))
+
+    def answer(self) -> HangAnswer:
+        return conclude(self.found, self.read, self.pending, self.evidence, self.world, self.beyond_bounds)
+
+    def examination(self) -> Examination:
+        return Examination(self.answer(), picture_of(self.found, self.views, self.evidence))
 
 
 def _beyond_bounds(world_size: int | None, too_large: int) -> Iterator[str]:

@@ -45,11 +45,15 @@ class Root:
 
 @dataclass(frozen=True, slots=True)
 class Roots:
-    """All causes in the order of their kinds; `undecided` are waits that the dumps cannot explain."""
+    """All causes in the order of their kinds; `undecided` are waits that the dumps cannot explain.
+
+    `waits` are all of them, for who wants to draw the graph.
+    """
 
     roots: tuple[Root, ...]
     victims_of: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     undecided: tuple[Wait, ...] = ()
+    waits: tuple[Wait, ...] = ()
 
 
 def find_roots(
@@ -73,7 +77,7 @@ def find_roots(
         weaker, undecided = case.weaker(unexplained, frozenset(damaged))
         roots += [root for root in weaker if root.culprits or not any(it.culprits for it in roots)]
     roots.sort(key=lambda root: (HANG_KINDS.index(root.kind), root.op.created_ns, root.culprits, root.seq))
-    return Roots(tuple(roots), case.victims(roots), tuple(undecided))
+    return Roots(tuple(roots), case.victims(roots), tuple(undecided), tuple(case.waits))
 
 
 _LISTED_APART = 64

@@ -18,6 +18,7 @@ from train_ledger.answer import HangAnswer
 from train_ledger.config import Config
 from train_ledger.hang import RankKnowledge, first_fallen, stacks
 from train_ledger.ledger import RunState
+from train_ledger.render import Picture
 from train_ledger.run_dir import RunDir
 
 __all__ = ["HangEvidence", "gather", "knowledge_of"]
@@ -38,12 +39,17 @@ class HangEvidence:
     """
 
     answer: HangAnswer
+    picture: Picture = field(default_factory=Picture)
     fallen: tuple[int, ...] = ()
     standing: Mapping[int, str] = field(default_factory=dict)
     odd_ranks: tuple[int, ...] = ()
     lines: tuple[str, ...] = ()
     tally: tuple[str, ...] = ()
     not_observed: tuple[str, ...] = ()
+
+    @property
+    def examination(self) -> hang.Examination:
+        return hang.Examination(self.answer, self.picture)
 
 
 def gather(run_dir: RunDir, config: Config, state: RunState, *, until_t: float | None = None) -> HangEvidence:
@@ -52,7 +58,7 @@ def gather(run_dir: RunDir, config: Config, state: RunState, *, until_t: float |
     dumps = _files(run_dir.comm_traces(state.attempt), None, until_t)
     found, unread = stacks.read(_files(run_dir.stacks(state.attempt), since_t, until_t))
     known = knowledge_of(state, _aborted(run_dir, state))
-    answer = hang.analyse(
+    examined = hang.examine(
         dumps,
         stacks=found,
         known=known,
@@ -60,11 +66,13 @@ def gather(run_dir: RunDir, config: Config, state: RunState, *, until_t: float |
         limits=config.limits,
         since_t=since_t,
     )
+    answer = examined.answer
     stands = {rank: stacks.stand_of(stack) for rank, stack in found.items()}
     standing = {rank: stand.where for rank, stand in stands.items()}
     odd = _odd(standing)
     return HangEvidence(
         answer=answer,
+        picture=examined.picture,
         fallen=first_fallen(known, range(state.world_size or len(state.ranks))),
         standing=standing,
         odd_ranks=odd,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from train_ledger.render.harmless import harmless
 from train_ledger.render.html import as_html
 from train_ledger.render.json import as_json
+from train_ledger.render.picture import Picture
 from train_ledger.render.ranks import rank_ranges, ranks_in_words
 from train_ledger.render.report import Report
 from train_ledger.render.stacks import StackGroup, report_of_stacks
@@ -16,6 +17,7 @@ from train_ledger.render.text import as_text, wants_colour
 from train_ledger.render.words import duration, moment, verdict
 
 __all__ = [
+    "Picture",
     "Report",
     "StackGroup",
     "as_html",

@@ -10,8 +10,10 @@ from collections.abc import Sequence
 from html import escape
 
 from train_ledger.answer import Diagnosis, HangAnswer
+from train_ledger.render.drawing import STYLE, graph_svg, lanes_html, table_html
 from train_ledger.render.harmless import harmless
 from train_ledger.render.layout import report_of
+from train_ledger.render.picture import Graph, Lanes, Picture, Table
 from train_ledger.render.report import Frames, Pair, Point, Report, Row, Section
 
 __all__ = ["as_html"]
@@ -40,9 +42,15 @@ footer { margin-top: 2rem; color: var(--dim); font-size: .85rem; }
 """
 
 
-def as_html(answer: HangAnswer | Diagnosis | Report, *, title: str = "", currency: str = "") -> str:
+def as_html(
+    answer: HangAnswer | Diagnosis | Report,
+    *,
+    title: str = "",
+    currency: str = "",
+    picture: Picture | None = None,
+) -> str:
     """The answer as a whole page; `title` says what it is about, the run or the dumps."""
-    report = report_of(answer, currency=currency)
+    report = report_of(answer, currency=currency, picture=picture, drawn=True)
     name = escape(harmless(" – ".join(part for part in (title, report.verdict) if part)))
     about = f"<p>{escape(harmless(title))}</p>\n" if title else ""
     body = "\n".join(_section(section) for section in report.sections)
@@ -51,7 +59,7 @@ def as_html(answer: HangAnswer | Diagnosis | Report, *, title: str = "", currenc
         f'<meta http-equiv="Content-Security-Policy" content="{escape(_POLICY)}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="referrer" content="no-referrer">\n'
-        f"<title>{name}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n<main>\n{about}"
+        f"<title>{name}</title>\n<style>{_STYLE}{STYLE}</style>\n</head>\n<body>\n<main>\n{about}"
         f'<h1 class="{report.tone}">{escape(report.verdict)}</h1>\n{body}\n</main>\n'
         "<footer>train-ledger</footer>\n</body>\n</html>\n"
     )
@@ -76,4 +84,10 @@ def _row(row: Row) -> str:
         return f"<li>{escape(row.text)}</li>"
     if isinstance(row, Frames):
         return f"<pre>{escape(chr(10).join(row.lines))}</pre>"
+    if isinstance(row, Table):
+        return table_html(row)
+    if isinstance(row, Lanes):
+        return lanes_html(row)
+    if isinstance(row, Graph):
+        return graph_svg(row)
     return f'<p class="why">{escape(row.why)}</p>\n<pre>{escape(row.command)}</pre>'

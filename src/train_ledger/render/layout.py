@@ -6,23 +6,39 @@ from collections.abc import Iterable
 
 from train_ledger.answer import CAUSES, STATES, Diagnosis, Finding, HangAnswer
 from train_ledger.render import words
+from train_ledger.render.drawn import drawn_sections
+from train_ledger.render.picture import Picture
 from train_ledger.render.ranks import ranks_in_words
 from train_ledger.render.report import Report, Section, Tone, commands, pairs, points, ruled_out
 
 __all__ = ["report_of"]
 
 
-def report_of(answer: HangAnswer | Diagnosis | Report, *, currency: str = "") -> Report:
-    """The report on an answer; a report is handed back as it is. `currency` names the unit of costs."""
+def report_of(
+    answer: HangAnswer | Diagnosis | Report,
+    *,
+    currency: str = "",
+    picture: Picture | None = None,
+    drawn: bool = False,
+) -> Report:
+    """The report on an answer; a report is handed back as it is. `currency` names the unit of costs.
+
+    `picture` adds its tables, and where things can be `drawn` the rest of it, too.
+    """
     if isinstance(answer, Report):
         return answer
-    return _of_hang(answer) if isinstance(answer, HangAnswer) else _of_diagnosis(answer, currency)
+    shown = picture or Picture()
+    drawings = tuple(drawn_sections(shown)) if drawn else ()
+    if isinstance(answer, HangAnswer):
+        return _of_hang(answer, shown, drawings)
+    return _of_diagnosis(answer, currency, shown, drawings)
 
 
-def _of_hang(answer: HangAnswer) -> Report:
+def _of_hang(answer: HangAnswer, picture: Picture, drawings: Iterable[Section]) -> Report:
     tones: dict[str, Tone] = {"hang": "trouble", "no_hang": "fine", "cannot_tell": "unsure"}
     sections = [
-        *_findings(answer, confidence=answer.confidence if answer.verdict == "hang" else None),
+        *_findings(answer, picture, confidence=answer.confidence if answer.verdict == "hang" else None),
+        *drawings,
         *points("evidence", _evidence(answer)),
         *ruled_out(answer.ruled_out),
         *points("not observed", answer.not_observed),
@@ -32,14 +48,15 @@ def _of_hang(answer: HangAnswer) -> Report:
     return Report(words.verdict(answer), tones[answer.verdict], tuple(sections))
 
 
-def _of_diagnosis(answer: Diagnosis, currency: str) -> Report:
+def _of_diagnosis(answer: Diagnosis, currency: str, picture: Picture, drawings: Iterable[Section]) -> Report:
     tones: dict[str, Tone] = {"none": "fine", "unknown": "unsure"}
     details = answer.details
-    findings = _findings(details, confidence=None) if details else []
+    findings = _findings(details, picture, confidence=None) if details else []
     circumstances = pairs("", _circumstances(answer, currency))
     sections = [
         *pairs("", [("cause", _cause(answer.cause))]),
         *([*findings, *circumstances] if len(findings) < 2 else [*circumstances, *findings]),
+        *drawings,
         *points("evidence", [*answer.evidence, *(_evidence(details) if details else ())]),
         *ruled_out([*answer.ruled_out, *(details.ruled_out if details else ())]),
         *points("not observed", [*answer.not_observed, *(details.not_observed if details else ())]),
@@ -68,12 +85,14 @@ def _circumstances(answer: Diagnosis, currency: str) -> Iterable[tuple[str, str 
     )
 
 
-def _findings(answer: HangAnswer, confidence: str | None) -> list[Section]:
+def _findings(answer: HangAnswer, picture: Picture, confidence: str | None) -> list[Section]:
     several = len(answer.findings) > 1
-    sections = []
+    sections: list[Section] = []
     for number, finding in enumerate(answer.findings, start=1):
         heading = f"finding {number} of {len(answer.findings)}" if several else ""
-        sections += pairs(heading, _finding(finding, answer, confidence))
+        tables = picture.tables[number - 1] if number <= len(picture.tables) else ()
+        told = pairs("" if tables else heading, _finding(finding, answer, confidence))
+        sections += [*([Section(heading, tables)] if tables else []), *told]
     return sections
 
 

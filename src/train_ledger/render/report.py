@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias
 
 from train_ledger.answer import NextCommand, RuledOut
 from train_ledger.render.harmless import harmless
+from train_ledger.render.picture import Graph, Lanes, Table
 
 __all__ = [
     "SHOWN_AT_MOST",
@@ -57,7 +58,7 @@ class Frames:
     lines: tuple[str, ...]
 
 
-Row: TypeAlias = Pair | Point | Frames | NextCommand
+Row: TypeAlias = Pair | Point | Frames | NextCommand | Table | Graph | Lanes
 
 
 @dataclass(frozen=True, slots=True)

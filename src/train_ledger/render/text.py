@@ -12,7 +12,10 @@ from collections.abc import Iterator, Mapping
 from typing import TextIO
 
 from train_ledger.answer import Diagnosis, HangAnswer
+from train_ledger.render.grid import grid_lines
+from train_ledger.render.harmless import harmless
 from train_ledger.render.layout import report_of
+from train_ledger.render.picture import Graph, Lanes, Picture, Table
 from train_ledger.render.report import Frames, Pair, Point, Report, Row, Section
 
 __all__ = ["as_text", "wants_colour"]
@@ -36,13 +39,14 @@ def as_text(
     width: int | None = None,
     colour: bool = False,
     currency: str = "",
+    picture: Picture | None = None,
 ) -> str:
     """The answer for a person, each line ended.
 
     `width` is the number of columns to which prose is wrapped; None wraps nothing, which is what a pipe or
-    a file wants.
+    a file wants. `picture` adds the tables of a hang.
     """
-    report = report_of(answer, currency=currency)
+    report = report_of(answer, currency=currency, picture=picture)
     labels = [len(row.label) for section in report.sections for row in section.rows if isinstance(row, Pair)]
     pen = _Pen(width, colour, max(labels, default=0))
     lines = [*pen.prose(report.verdict, style=report.tone)]
@@ -79,9 +83,17 @@ class _Pen:
             yield from self.prose(row.text, first="  - ")
         elif isinstance(row, Frames):
             yield from (f"    {line}" for line in row.lines)
-        else:
+        elif isinstance(row, Table):
+            yield from self._table(row)
+        elif not isinstance(row, Graph | Lanes):  # those are drawn on a page alone
             yield from self.prose(row.why, first="  # ", following="  # ", style="why")
             yield "  " + self._styled(row.command, "command")
+
+    def _table(self, table: Table) -> Iterator[str]:
+        yield ""
+        yield from self.prose(harmless(table.title), first="  ")
+        yield from grid_lines(table, width=self._width, colour=self._colour)
+        yield ""
 
     def prose(
         self,

@@ -1,0 +1,77 @@
+"""What is to be drawn of the causes that were found?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from train_ledger.hang.findings import Evidence
+from train_ledger.hang.groups import GroupView
+from train_ledger.hang.lanes import lanes
+from train_ledger.hang.roots import Root, Roots
+from train_ledger.hang.stacks import merge, stand_of
+from train_ledger.hang.table import pair_table, pending_elsewhere, seq_table
+from train_ledger.hang.wait_picture import wait_graph
+from train_ledger.render.picture import Picture, Stack, Table
+
+__all__ = ["picture_of"]
+
+_FINDINGS = 3
+_STACKS = 16
+_FRAMES = 40
+
+
+def picture_of(found: Roots, views: Sequence[GroupView], evidence: Evidence) -> Picture:
+    """The tables of the first causes, the graph of all waits, the last operations and the stacks.
+
+    Its size does not grow with the number of ranks beyond the ranges that name them.
+    """
+    accused = frozenset(rank for root in found.roots for rank in root.culprits)
+    elsewhere = pending_elsewhere(views)
+    shown = found.roots[:_FINDINGS]
+    return Picture(
+        tables=tuple(tuple(_tables(root, found, elsewhere)) for root in shown),
+        graph=wait_graph(found),
+        lanes=lanes(shown[0], views, accused) if shown else None,
+        stacks=tuple(_stacks(found.roots, evidence)),
+        more=len(found.roots) - len(shown),
+    )
+
+
+def _tables(root: Root, found: Roots, elsewhere: Mapping[int, Mapping[str, str]]) -> Iterator[Table]:
+    """That of the root's group; of a circle that of the next group in it, too."""
+    if root.p2p:
+        yield pair_table(root)
+        return
+    yield seq_table(root, root.view, root.seq, elsewhere)
+    if root.kind == "cycle":
+        circle = frozenset(root.waiting) | frozenset(root.culprits)
+        for wait in found.waits:
+            inside = circle.intersection(wait.waiters) and circle.intersection(wait.targets)
+            if inside and not wait.p2p and wait.view is not root.view:
+                yield seq_table(root, wait.view, wait.seq, elsewhere)
+                return
+
+
+def _stacks(roots: Sequence[Root], evidence: Evidence) -> Iterator[Stack]:
+    """Those that were taken, the odd ones first; then where the dumps say that operations were issued."""
+    if evidence.stacks:
+        groups = merge(evidence.stacks)
+        for group in groups[:_STACKS]:
+            stand = stand_of(evidence.stacks[group.ranks[0]])
+            odd = stand.where == "host" and len(groups) > 1
+            yield Stack(group.ranks, stand.what, group.frames[:_FRAMES], odd)
+    for root in roots[:_FINDINGS]:
+        yield from _recorded(root, evidence)
+
+
+def _recorded(root: Root, evidence: Evidence) -> Iterator[Stack]:
+    for rank in root.culprits[:1]:
+        dump = evidence.dumps.get(rank)
+        standing = root.view.standings.get(rank)
+        op = (standing.op(root.seq) if standing else None) or (dump.last if dump else None)
+        if op and op.frames:
+            what = f"its last recorded operation, {op.name}, was issued here"
+            yield Stack((rank,), what, op.frames[:_FRAMES], is_odd=True)
+    usual = root.mismatch.usual if root.mismatch and root.culprits else root.op
+    if usual and usual.frames and root.waiting:
+        yield Stack(root.waiting, f"{usual.name}, number {root.seq}, was issued here", usual.frames[:_FRAMES])

@@ -1,0 +1,238 @@
+"""At which number of a group do the ranks part, and who did what there?
+
+Numbers of the group downwards, around the one at which it stands; ranks that did the same at all of them
+share a column.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from train_ledger.hang.dump import Op
+from train_ledger.hang.groups import GroupView, Standing, is_telling
+from train_ledger.hang.roots import Root
+from train_ledger.render import ranks_in_words
+from train_ledger.render.picture import Cell, Column, Mark, Step, Table
+
+__all__ = ["brought", "pair_table", "pending_elsewhere", "seq_table", "state_of"]
+
+_BEFORE = 3
+_AFTER = 3
+_COLUMNS = 5
+_SIZES_SHOWN = 3
+_DIMS_SHOWN = 6
+
+_Key = tuple[Hashable, ...]
+
+
+def state_of(op: Op) -> str:
+    """`completed` is what the recorder calls it; gloo says no more than that an operation is retired."""
+    return ("completed" if op.state == "completed" else "done") if op.done else op.state
+
+
+def brought(op: Op) -> str:
+    """The operation with its sizes and types, as far as there is room for them."""
+    sizes = " ".join(_shape(shape) for shape in op.input_sizes[:_SIZES_SHOWN])
+    more = f"… {len(op.input_sizes)} tensors" if len(op.input_sizes) > _SIZES_SHOWN else ""
+    dtypes = "/".join(sorted(set(op.input_dtypes)))
+    parts = f"{op.parts} parts" if op.parts > 1 else ""
+    return " ".join(part for part in (op.name, sizes, more, dtypes, parts) if part)
+
+
+def _shape(shape: Sequence[int]) -> str:
+    dims = ", ".join(map(str, shape[:_DIMS_SHOWN]))
+    return f"[{dims}, …]" if len(shape) > _DIMS_SHOWN else f"[{dims}]"
+
+
+def seq_table(root: Root, view: GroupView, seq: int, elsewhere: Mapping[int, Mapping[str, str]]) -> Table:
+    """The table of one group around `seq`; `elsewhere` says in what each rank is pending, by group."""
+    ops = {rank: {op.seq: op for op in it.held_ops} for rank, it in view.standings.items()}
+    seqs = sorted({seq, *(number for held in ops.values() for number in held)})
+    place = seqs.index(seq)
+    shown = seqs[max(0, place - _BEFORE) : place + 1 + _AFTER]
+    pen = _Pen(root, view, seq, shown, ops)
+    columns = _columns(pen, root)
+    steps = [
+        Step(str(number), tuple(pen.cell(column, number) for column in columns), here=number == seq)
+        for number in shown
+    ]
+    others = [
+        _in_common([_but(view.label, elsewhere.get(rank, {})) for rank in column.ranks]) for column in columns
+    ]
+    if any(others):
+        steps.append(Step("other groups", tuple(Cell(text or "nothing pending") for text in others)))
+    behind = len(seqs) - place - 1 - _AFTER
+    notes = [f"and {behind} more behind it, up to number {seqs[-1]}"] if behind > 0 else []
+    members = f"{ranks_in_words(view.group.ranks)}" + (", as inferred" if view.group.inferred else "")
+    return Table(f"{view.label}, {members}", tuple(columns), tuple(steps), tuple(notes))
+
+
+@dataclass(frozen=True, slots=True)
+class _Pen:
+    root: Root
+    view: GroupView
+    seq: int
+    shown: Sequence[int]
+    ops: Mapping[int, Mapping[int, Op]]
+
+    def key(self, rank: int, *, coarse: bool) -> _Key:
+        """What must be equal of ranks that share a column."""
+        standing = self.view.standings.get(rank)
+        if standing is None:
+            return (None,)
+        told = self.shown if not coarse else [self.seq]
+        return tuple(self._did(rank, standing, number, coarse) for number in told)
+
+    def _did(self, rank: int, standing: Standing, number: int, coarse: bool) -> Hashable:
+        op = self.ops[rank].get(number)
+        if op is None:
+            return standing.reached(number)
+        if coarse:
+            return op.name, op.done
+        compares_sizes = number == self.seq and self.root.kind == "size_or_syntax_mismatch"
+        return op.name, op.input_dtypes, op.done, op.input_sizes if compares_sizes else ()
+
+    def cell(self, column: Column, number: int) -> Cell:
+        first = next((self.ops[rank].get(number) for rank in column.ranks if rank in self.ops), None)
+        if first is None:
+            return self._without(column.ranks[0], number)
+        all_ops = [op for rank in column.ranks if (op := self.ops.get(rank, {}).get(number))]
+        if len({op.name for op in all_ops}) > 1:
+            names = Counter(op.name for op in all_ops)
+            return Cell(", ".join(f"{count}× {name}" for name, count in names.most_common(3)), "odd")
+        states = "/".join(sorted({state_of(op) for op in all_ops}))
+        sizes = {op.input_sizes for op in all_ops}
+        told = brought(first) if len(sizes) == 1 else f"{first.name}, {len(sizes)} different sizes"
+        return Cell(f"{told}, {states}", self._mark(column, first, number))
+
+    def _mark(self, column: Column, op: Op, number: int) -> Mark:
+        odd = self._odd_sides()
+        if number == self.seq and not odd.isdisjoint(column.ranks):
+            return "odd"
+        return "done" if op.done else "pending"
+
+    def _odd_sides(self) -> frozenset[int]:
+        """Who stands out by what it brought: the culprits, or where nobody has the majority, everybody."""
+        root = self.root
+        if root.view is not self.view or root.kind in ("missing_ranks", "no_mismatch", "cycle"):
+            return frozenset()
+        return frozenset(root.culprits or (root.mismatch.ops if root.mismatch else ()))
+
+    def _without(self, rank: int, number: int) -> Cell:
+        standing = self.view.standings.get(rank)
+        if standing is None:
+            return Cell("not known: no dump", "unknown")
+        reached = standing.reached(number)
+        if reached:
+            return Cell("issued; its entry is not kept", "done" if number < self.seq else "unknown")
+        if reached is None:
+            return Cell("not known: its dump does not reach that far", "unknown")
+        if number > self.seq:
+            return Cell("not issued")
+        return Cell("has not come", "absent" if number == self.seq else "")
+
+
+def _columns(pen: _Pen, root: Root) -> list[Column]:
+    """The largest first, then culprits, then the others; past `_COLUMNS` the rest is one."""
+    accused = frozenset(root.culprits)
+    found = _merged(pen, accused, coarse=False)
+    if len(found) > _COLUMNS:
+        found = _merged(pen, accused, coarse=True)
+    found.sort(key=lambda ranks: (-len(ranks), ranks))
+    usual, *others = found
+    others.sort(key=lambda ranks: (accused.isdisjoint(ranks), -len(ranks), ranks))
+    kept, rest = [usual, *others][:_COLUMNS], [usual, *others][_COLUMNS:]
+    if rest:
+        kept[-1:] = [tuple(sorted(rank for ranks in (kept[-1], *rest) for rank in ranks))]
+    return [
+        Column(ranks, _note(pen.view, ranks, accused, merged=bool(rest) and ranks is kept[-1]))
+        for ranks in kept
+    ]
+
+
+def _merged(pen: _Pen, accused: Collection[int], *, coarse: bool) -> list[tuple[int, ...]]:
+    by_key: dict[_Key, list[int]] = {}
+    for rank in dict.fromkeys(pen.view.group.ranks):
+        by_key.setdefault((rank in accused, *pen.key(rank, coarse=coarse)), []).append(rank)
+    return [tuple(sorted(ranks)) for ranks in by_key.values()]
+
+
+def _note(view: GroupView, ranks: Sequence[int], accused: Collection[int], *, merged: bool) -> str:
+    if merged:
+        return "several, drawn together"
+    if ranks[0] in accused:
+        return "culprit" if len(ranks) == 1 else "culprits"
+    return "" if ranks[0] in view.standings else "no dump"
+
+
+def _but(label: str, pending: Mapping[str, str]) -> list[str]:
+    return [text for group, text in pending.items() if group != label]
+
+
+def _in_common(pending: Sequence[Sequence[str]]) -> str:
+    """What ranks are pending in, in few words, where it is more or less the same."""
+    counts = Counter(text for texts in pending for text in texts)
+    if not counts:
+        return ""
+    text, ranks = counts.most_common(1)[0]
+    rest = len(counts) - 1
+    some = "" if ranks == len(pending) else f" ({ranks} of {len(pending)} ranks)"
+    return f"{text}{some}" + (f", and {rest} more" if rest else "")
+
+
+def pending_elsewhere(views: Iterable[GroupView]) -> Mapping[int, dict[str, str]]:
+    """For each rank what it is pending in, in words, by the label of the group."""
+    found: dict[int, dict[str, str]] = {}
+    for view in views:
+        kind = f"its {view.group.desc} group" if is_telling(view.group.desc) else view.label
+        for rank in view.waiting:
+            if text := _lowest(view.standings[rank]):
+                found.setdefault(rank, {})[view.label] = f"{text} of {kind}"
+    return found
+
+
+def _lowest(standing: Standing) -> str:
+    seq = standing.lowest_pending
+    op = standing.op(seq) if seq is not None else None
+    if op is None and standing.held and standing.held.p2p:
+        op = standing.held.p2p[0]
+    return f"{op.name}, number {op.seq}" if op else ""
+
+
+def pair_table(root: Root) -> Table:
+    """A send or receive and its partner: what each side posted."""
+    ranks = root.view.group.ranks
+    ends = [
+        ranks[it] if it is not None and 0 <= it < len(ranks) else None
+        for it in (root.op.source, root.op.target)
+    ]
+    near, far = ends if root.op.sends else ends[::-1]
+    verb, other = ("send", "recv") if root.op.sends else ("recv", "send")
+    columns = [Column((near,) if near is not None else ()), Column((far,) if far is not None else ())]
+    known = far is not None and far in root.view.standings
+    missing = (
+        Cell(f"no {other} posted", "absent")
+        if known
+        else Cell(f"not known whether its {other} is posted", "unknown")
+    )
+    cells = (Cell(f"{brought(root.op)}, {state_of(root.op)}", "pending"), missing)
+    columns = [
+        Column(it.ranks, "culprit" if set(it.ranks) & set(root.culprits) else it.note) for it in columns
+    ]
+    title = f"{verb} in {root.view.label}"
+    return Table(
+        title, tuple(columns), (Step(str(root.seq), cells, here=True),), _others_posted(root, near, far)
+    )
+
+
+def _others_posted(root: Root, near: int | None, far: int | None) -> tuple[str, ...]:
+    return tuple(_posted(root.view, far)) if far is not None and near is not None else ()
+
+
+def _posted(view: GroupView, rank: int) -> Iterator[str]:
+    standing = view.standings.get(rank)
+    if standing and standing.held and standing.held.p2p:
+        listed = [f"{op.name} {op.source}->{op.target}, number {op.seq}" for op in standing.held.p2p[:3]]
+        yield f"rank {rank} waits in {'; '.join(listed)} (ranks in the group)"

@@ -1,0 +1,166 @@
+"""How is a hang drawn on a page?
+
+Tables and lanes are HTML tables, which scroll within themselves on a narrow screen; the graph is SVG. No
+script, no coordinate from a log, and every word escaped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from html import escape
+from itertools import groupby
+
+from train_ledger.render.grid import heading_of
+from train_ledger.render.harmless import harmless
+from train_ledger.render.picture import Cell, Column, Edge, Graph, Lane, Lanes, Node, Step, Table
+from train_ledger.render.ranks import ranks_in_words
+
+__all__ = ["STYLE", "graph_svg", "lanes_html", "table_html"]
+
+STYLE = """
+.scroll { overflow-x: auto; margin: .6rem 0; }
+table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabular-nums; }
+caption { text-align: left; color: var(--dim); padding-bottom: .3rem; overflow-wrap: normal; }
+th, td { border: 1px solid var(--rule); padding: .3rem .5rem; text-align: left; vertical-align: top;
+  overflow-wrap: normal; min-width: 5rem; }
+th { font-weight: 600; background: var(--well); } th.culprit { color: var(--trouble); }
+tr.here th, tr.here td { border-top: 2px solid var(--ink); border-bottom: 2px solid var(--ink); }
+td.done { color: var(--dim); } td.odd, td.absent { color: var(--trouble); font-weight: 600; }
+td.unknown { color: var(--unsure); } td.pending { border-left: 3px solid var(--unsure); }
+td.none { background: var(--well); border-style: none; }
+table.lanes { font-size: .75rem; } table.lanes td { min-width: 7rem; max-width: 12rem; }
+svg { max-width: 100%; height: auto; font: 13px system-ui, sans-serif; }
+svg rect { fill: var(--well); stroke: var(--rule); }
+svg .culprit rect { stroke: var(--trouble); stroke-width: 2; }
+svg text { fill: var(--ink); } svg .culprit text { fill: var(--trouble); } svg text.dim { fill: var(--dim); }
+svg path { fill: none; stroke: var(--dim); stroke-width: 1.5; } svg path.circle { stroke: var(--trouble); }
+svg marker path { fill: var(--dim); stroke: none; }
+"""
+
+
+def table_html(table: Table) -> str:
+    """Numbers downwards, ranks across."""
+    head = "".join(_heading(column) for column in table.columns)
+    body = "".join(_step(step) for step in table.steps)
+    return (
+        f'<div class="scroll"><table class="numbers">\n<caption>{_text(table.title)}</caption>\n'
+        f'<thead><tr><th scope="col">{_text(table.head)}</th>{head}</tr></thead>\n'
+        f"<tbody>\n{body}</tbody></table></div>{_notes(table.notes)}"
+    )
+
+
+def _heading(column: Column) -> str:
+    kind = ' class="culprit"' if column.note.startswith("culprit") else ""
+    return f'<th scope="col"{kind}>{_text(heading_of(column))}</th>'
+
+
+def _step(step: Step) -> str:
+    here = ' class="here"' if step.here else ""
+    label = f"▶ {step.label}" if step.here else step.label
+    return f'<tr{here}><th scope="row">{_text(label)}</th>{"".join(map(_cell, step.cells))}</tr>\n'
+
+
+def _cell(cell: Cell | None) -> str:
+    if cell is None:
+        return '<td class="none"></td>'
+    kind = f' class="{cell.mark}"' if cell.mark else ""
+    return f"<td{kind}>{escape(cell.text)}</td>"
+
+
+def lanes_html(lanes: Lanes) -> str:
+    """Ranks downwards, their operations across in the order of issue."""
+    rows = "".join(map(_lane, lanes.lanes))
+    places = range(len(lanes.lanes[0].cells)) if lanes.lanes else range(0)
+    head = "".join(f'<th scope="col">{_place(place - lanes.anchor)}</th>' for place in places)
+    return (
+        f'<div class="scroll"><table class="lanes">\n<thead><tr><th scope="col">ranks</th>{head}'
+        f"</tr></thead>\n<tbody>\n{rows}</tbody></table></div>{_notes(lanes.notes)}"
+    )
+
+
+def _place(distance: int) -> str:
+    return "last before it" if distance == 0 else f"{distance:+d}"
+
+
+def _lane(lane: Lane) -> str:
+    kind, note = (' class="culprit"', "culprit") if lane.is_culprit else ("", "")
+    return (
+        f'<tr><th scope="row"{kind}>{_text(heading_of(Column(lane.ranks, note)))}</th>'
+        f"{''.join(map(_cell, lane.cells))}</tr>\n"
+    )
+
+
+def _notes(notes: Iterable[str]) -> str:
+    return "".join(f'\n<p class="why">{_text(note)}</p>' for note in notes)
+
+
+_WIDTH, _HEIGHT, _GAP, _LEVEL, _EDGE = 190, 46, 24, 120, 30
+
+
+def graph_svg(graph: Graph) -> str:
+    """The root on top, who waits for it below; arrows point at the one that is waited for."""
+    layers = [
+        list(places) for _, places in groupby(range(len(graph.nodes)), key=lambda it: graph.nodes[it].layer)
+    ]
+    at = dict(_placed(layers))
+    across = max(len(places) for places in layers)
+    width = across * (_WIDTH + _GAP) + 2 * _EDGE + 60
+    height = len(layers) * _LEVEL + _EDGE
+    edges = "".join(_edge(edge, at, graph.nodes) for edge in graph.edges)
+    nodes = "".join(_node(node, *at[place]) for place, node in enumerate(graph.nodes))
+    note = (f"{graph.left_out} more ranks are not drawn",) if graph.left_out else ()
+    return (
+        f'<div class="scroll"><svg viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
+        'role="img" aria-label="who waits for whom">\n'
+        '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" '
+        'markerWidth="8" markerHeight="8" orient="auto"><path d="M0 0 8 4 0 8z"/></marker></defs>\n'
+        f"{edges}{nodes}</svg></div>{_notes(note)}"
+    )
+
+
+def _placed(layers: Sequence[Sequence[int]]) -> Iterator[tuple[int, tuple[int, int]]]:
+    """The upper left corner of each node; layers are centred on each other."""
+    across = max(len(places) for places in layers)
+    for row, places in enumerate(layers):
+        indent = (across - len(places)) * (_WIDTH + _GAP) // 2
+        for column, place in enumerate(places):
+            yield place, (_EDGE + indent + column * (_WIDTH + _GAP), _EDGE // 2 + row * _LEVEL)
+
+
+def _node(node: Node, x: int, y: int) -> str:
+    kind = ' class="culprit"' if node.is_culprit else ""
+    name = harmless(ranks_in_words(node.ranks))
+    short = name if len(name) <= 24 else f"{len(node.ranks)} {name[:14]}…"
+    text = harmless("culprit" if node.is_culprit else node.text)
+    return (
+        f"<g{kind}><title>{escape(name[:400])}</title>"
+        f'<rect x="{x}" y="{y}" width="{_WIDTH}" height="{_HEIGHT}" rx="5"/>'
+        f'<text x="{x + 9}" y="{y + 19}">{escape(short)}</text>'
+        f'<text class="dim" x="{x + 9}" y="{y + 36}">{escape(text[:26])}</text></g>\n'
+    )
+
+
+def _edge(edge: Edge, at: dict[int, tuple[int, int]], nodes: Sequence[Node]) -> str:
+    """Upwards straight; what leads down or sideways, as only a circle has it, bends round the right side."""
+    (x1, y1), (x2, y2) = at[edge.start], at[edge.end]
+    middle = _WIDTH // 2
+    if y2 < y1:
+        start, end = (x1 + middle, y1), (x2 + middle, y2 + _HEIGHT)
+        line = f"M{start[0]} {start[1]} L{end[0]} {end[1] + 2}"
+        label_at = (start[0] + end[0]) // 2 + 6, (start[1] + end[1]) // 2
+        kind = ""
+    else:
+        start, end = (x1 + _WIDTH, y1 + _HEIGHT // 2), (x2 + _WIDTH, y2 + _HEIGHT // 2)
+        out = max(start[0], end[0]) + 44
+        line = f"M{start[0]} {start[1]} C{out} {start[1]} {out} {end[1]} {end[0] + 2} {end[1] + 4}"
+        label_at = out - 30, (start[1] + end[1]) // 2 - 4
+        kind = ' class="circle"'
+    label = escape(harmless(edge.label)[:60])
+    return (
+        f'<path{kind} d="{line}" marker-end="url(#tip)"/>'
+        f'<text class="dim" x="{label_at[0]}" y="{label_at[1]}">{label}</text>\n'
+    )
+
+
+def _text(text: str) -> str:
+    return escape(harmless(text))

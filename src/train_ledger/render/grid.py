@@ -1,0 +1,72 @@
+"""How does a table of numbers and ranks fit into a terminal of any width?
+
+Drawn in ASCII, without frames, so that it survives a pipe, a ticket and a chat. The number at which the ranks
+part carries a ">", what differs or is absent there a "!".
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+
+from train_ledger.render.harmless import harmless
+from train_ledger.render.picture import Cell, Column, Mark, Step, Table
+from train_ledger.render.ranks import ranks_in_words
+
+__all__ = ["grid_lines", "heading_of"]
+
+_NATURAL = 160
+"""Columns of a table that nobody gave a width; longer cells are wrapped."""
+_LONGEST_RANKS = 48
+_LINE_BELOW_HEAD = "    \n    \n -- \n    \n    \n    \n    \n    \n"
+_STYLES: dict[Mark, str] = {"odd": "bold red", "absent": "bold red", "unknown": "yellow", "done": "dim"}
+
+
+def grid_lines(table: Table, *, width: int | None, colour: bool) -> Iterator[str]:
+    """The table line by line, indented as the rest of a report."""
+    from rich.box import Box
+    from rich.console import Console
+    from rich.padding import Padding
+    from rich.table import Table as Grid
+    from rich.text import Text
+
+    line = Box(_LINE_BELOW_HEAD, ascii=True)
+    grid = Grid(box=line, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
+    grid.add_column(Text(table.head), no_wrap=True)
+    for column in table.columns:
+        style = "bold red" if column.note.startswith("culprit") else "bold"
+        grid.add_column(Text(heading_of(column), style=style), overflow="fold")
+    for step in table.steps:
+        grid.add_row(*(Text(text, style=style) for text, style in _row(step)))
+    out = io.StringIO()
+    console = Console(
+        file=out,
+        width=width or _NATURAL,
+        force_terminal=colour,
+        color_system="standard" if colour else None,
+        no_color=not colour,
+        highlight=False,
+        legacy_windows=False,
+        _environ={},
+    )
+    console.print(Padding(grid, (0, 0, 0, 2)))
+    yield from (line.rstrip() for line in out.getvalue().splitlines())
+    yield from (f"  {harmless(note)}" for note in table.notes)
+
+
+def heading_of(column: Column) -> str:
+    """The ranks of a column and what they are; long lists of ranges are cut, their number said."""
+    ranks = ranks_in_words(column.ranks) if column.ranks else "any rank"
+    if len(ranks) > _LONGEST_RANKS:
+        ranks = f"{len(column.ranks)} {ranks[:_LONGEST_RANKS].rpartition(',')[0]},…"
+    return f"{ranks} ({column.note})" if column.note else ranks
+
+
+def _row(step: Step) -> Iterator[tuple[str, str]]:
+    yield (f"> {step.label}", "bold") if step.here else (f"  {step.label}", "")
+    for cell in step.cells:
+        yield _flagged(cell), _STYLES.get(cell.mark, "")
+
+
+def _flagged(cell: Cell) -> str:
+    return f"! {cell.text}" if cell.mark in ("odd", "absent") else cell.text
