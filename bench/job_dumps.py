@@ -33,7 +33,7 @@ def write_dumps(folder: Path, ranks: int, entries: int, *, frames: bool = False)
     """One file a rank, rank_0 and so on; gives back the bytes written."""
     late = {"culprit": 2, "peer": 1, "other": 0}
     templates = {
-        role: _torch_pickle(_content(entries - missing, role != "culprit", frames))
+        role: _torch_pickle(_content(entries - missing, role != "culprit", frames, ranks // TP))
         for role, missing in late.items()
     }
     total = 0
@@ -64,9 +64,9 @@ def _torch_pickle(content: dict[str, Any]) -> bytes:
     return pickletools.optimize(pickle.dumps(content, protocol=2))
 
 
-def _content(entries: int, last_is_pending: bool, frames: bool) -> dict[str, Any]:
+def _content(entries: int, last_is_pending: bool, frames: bool, dp: int) -> dict[str, Any]:
     groups = {"0": ("default_pg", "<world>"), "<tp>": ("TP", "<tp ranks>"), "<dp>": ("DP", "<dp ranks>")}
-    listed = [_entry(index, frames) for index in range(entries)]
+    listed = [_entry(index, frames, dp) for index in range(entries)]
     if last_is_pending:
         listed[-1].update(
             state="scheduled",
@@ -85,7 +85,7 @@ def _content(entries: int, last_is_pending: bool, frames: bool) -> dict[str, Any
     }
 
 
-def _entry(index: int, frames: bool) -> dict[str, Any]:
+def _entry(index: int, frames: bool, dp: int) -> dict[str, Any]:
     step, place = divmod(index, 5)
     is_dp = place == 4
     seq = 17_000 + (step if is_dp else 4 * step + place)
@@ -102,9 +102,9 @@ def _entry(index: int, frames: bool) -> dict[str, Any]:
         "op_id": seq,
         "profiling_name": "nccl:_reduce_scatter_base" if is_dp else "nccl:all_reduce",
         "time_created_ns": created_ns,
-        "input_sizes": [[8192, 1, 5120]],
+        "input_sizes": [[dp * 64, 1, 5120]] if is_dp else [[8192, 1, 5120]],
         "input_dtypes": ["BFloat16"],
-        "output_sizes": [[4096, 1, 5120]] if is_dp else [[8192, 1, 5120]],
+        "output_sizes": [[64, 1, 5120]] if is_dp else [[8192, 1, 5120]],
         "output_dtypes": ["BFloat16"],
         "state": "completed",
         "time_discovered_started_ns": created_ns + 50_000,
