@@ -4,18 +4,31 @@ from __future__ import annotations
 
 from train_ledger.sources.follow import FolderFollower, Follower
 from train_ledger.sources.jsonl import SignalDecoder
+from train_ledger.sources.kernel_log import KernelFault, pci_address
+from train_ledger.sources.log_files import LogReading, read_log_files
 from train_ledger.sources.process import Liveness
 from train_ledger.sources.run_files import Reading, RunFiles, read_all, read_whole
 from train_ledger.sources.stream import Line
+from train_ledger.sources.torchrun import Ended
+from train_ledger.sources.traceback import Raised
+from train_ledger.sources.watchdog import Brought, Said
 
 __all__ = [
+    "Brought",
+    "Ended",
     "FolderFollower",
     "Follower",
+    "KernelFault",
     "Line",
     "Liveness",
+    "LogReading",
+    "Raised",
     "Reading",
     "RunFiles",
+    "Said",
     "SignalDecoder",
+    "pci_address",
     "read_all",
+    "read_log_files",
     "read_whole",
 ]

@@ -1,0 +1,104 @@
+"""Whose is a log file, and how did the launcher say that its ranks ended?
+
+torchrun --log-dir writes RUN_ID/attempt_N/LOCAL_RANK/stderr.log; others put the rank into the file's name.
+At the end the agent prints how each of its ranks ended, and which failed first.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import PurePath
+
+__all__ = ["MARKS", "Ended", "LogPlace", "place_of", "read_epilogue"]
+
+
+@dataclass(frozen=True, slots=True)
+class LogPlace:
+    """What a path says of its log; None for what it does not. `local_rank` counts on its host."""
+
+    rank: int | None = None
+    local_rank: int | None = None
+    attempt: int | None = None
+    host: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a rank ended, by the launcher's epilogue: `code` as Popen gives it (-9: killed by signal 9).
+
+    `first` says that the launcher saw it fail before the others.
+    """
+
+    rank: int
+    code: int
+    host: str | None = None
+    first: bool = False
+    source: str = ""
+
+
+MARKS: tuple[bytes, ...] = (b"rank      :", b"exitcode  :", b"Root Cause", b"host      :", b"Failures:")
+
+_ATTEMPT = re.compile(r"attempt_(\d{1,6})")
+_RANK_IN_NAME = re.compile(r"(?:^|[._-])(?:global_)?rank[._-]?(\d{1,7})(?=\D|$)", re.IGNORECASE)
+_LOCAL_NAMES = ("stdout.log", "stderr.log", "error.json")
+_KERNEL = re.compile(r"(?P<host>.{1,255})\.kern\.log\Z|(?P<other>.{1,255})[._-]dmesg(?:\.\w+)?\Z")
+
+
+def place_of(path: PurePath) -> LogPlace:
+    """What the path of a log says; the rank is global where it stands in a name, local below attempt_N.
+
+    >>> place_of(PurePath("logs/r42/attempt_0/3/stderr.log"))
+    LogPlace(rank=None, local_rank=3, attempt=0, host=None)
+    >>> place_of(PurePath("logs/rank_12.log")).rank
+    12
+    """
+    parts = path.parts
+    attempts = [int(match[1]) for part in parts if (match := _ATTEMPT.fullmatch(part))]
+    local = parts[-2] if path.name in _LOCAL_NAMES and len(parts) > 1 else ""
+    named = _RANK_IN_NAME.search(path.name) or (_RANK_IN_NAME.search(local) if local else None)
+    kernel = _KERNEL.match(path.name)
+    return LogPlace(
+        int(named[1]) if named else None,
+        int(local) if local.isdecimal() and len(local) < 5 and not named else None,
+        attempts[-1] if attempts else None,
+        (kernel["host"] or kernel["other"]) if kernel else None,
+    )
+
+
+_FIELD = re.compile(r"\s*(host|rank|exitcode)\s*: (\S{1,255})")
+
+
+class Epilogue:
+    """Reads the agent's table of failures line by line; `ended` holds what is complete."""
+
+    def __init__(self) -> None:
+        self.ended: list[Ended] = []
+        self._root = False
+        self._host: str | None = None
+        self._rank: int | None = None
+
+    def add(self, text: str, source: str = "") -> None:
+        if text.startswith("Failures:"):
+            self._root = False
+        elif text.startswith("Root Cause"):
+            self._root = True
+        elif match := _FIELD.match(text):
+            self._field(match[1], match[2], source)
+
+    def _field(self, name: str, value: str, source: str) -> None:
+        if name == "host":
+            self._host = value
+        elif name == "rank":
+            self._rank = int(value) if value.isdecimal() and len(value) < 8 else None
+        elif self._rank is not None and re.fullmatch(r"-?\d{1,9}", value):
+            self.ended.append(Ended(self._rank, int(value), self._host, self._root, source))
+            self._rank = None
+
+
+def read_epilogue(lines: list[str]) -> list[Ended]:
+    """All that an epilogue says, from its lines."""
+    epilogue = Epilogue()
+    for line in lines:
+        epilogue.add(line)
+    return epilogue.ended

@@ -1,0 +1,141 @@
+"""Folders of logs: whose is which file, which lines are of whom, and what was not read."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from train_ledger.sources.log_files import read_log_files
+from train_ledger.sources.torchrun import place_of
+
+CAUGHT = (
+    "[Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=9, OpType=ALLREDUCE, "
+    "Timeout(ms)=600000) ran for 600031 milliseconds before timing out.\n"
+)
+RAISED = """\
+Traceback (most recent call last):
+  File "train.py", line 88, in <module>
+    step()
+ValueError: no
+"""
+EPILOGUE = """\
+Failures:
+[1]:
+  time      : 2026-11-29_22:38:21
+  host      : node1
+  rank      : 0 (local_rank: 0)
+  exitcode  : -15 (pid: 26097)  (SIGTERM)
+-----
+Root Cause (first observed failure):
+[0]:
+  time      : 2026-11-29_22:38:21
+  host      : node1
+  rank      : 1 (local_rank: 1)
+  exitcode  : -9 (pid: 26098)  (SIGKILL)
+"""
+
+
+def put(folder, name, text):
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def test_a_folder_of_torchrun_says_whose_each_log_is_and_only_its_last_attempt_counts(tmp_path) -> None:
+    put(tmp_path, "r42/attempt_0/1/stderr.log", RAISED)
+    put(tmp_path, "r42/attempt_1/0/stderr.log", CAUGHT)
+    put(tmp_path, "r42/attempt_1/3/stderr.log", RAISED)
+    found = read_log_files([tmp_path])
+    assert [(it.rank, it.seq) for it in found.said] == [(0, 9)]
+    assert [(it.rank, it.exception) for it in found.raised] == [(3, "ValueError: no")]
+    assert [it.rank for it in read_log_files([tmp_path], attempt=0).raised] == [1]
+
+
+def test_local_ranks_of_two_hosts_are_no_global_ranks(tmp_path) -> None:
+    for host in ("node1", "node2"):
+        put(tmp_path, f"{host}/attempt_0/0/stderr.log", CAUGHT)
+    assert {it.rank for it in read_log_files([tmp_path]).said} == {None}
+
+
+def test_lines_of_ranks_that_share_a_log_are_told_apart(tmp_path) -> None:
+    first, second = RAISED.splitlines(), RAISED.replace("ValueError: no", "KeyError: 'x'").splitlines()
+    both = "".join(f"[rank0]: {one}\n[rank5]: {two}\n" for one, two in zip(first, second, strict=True))
+    found = read_log_files([put(tmp_path, "all.log", both)])
+    assert {it.rank: it.exception for it in found.raised} == {0: "ValueError: no", 5: "KeyError: 'x'"}
+    assert {it.frame for it in found.raised} == {'File "train.py", line 88, in <module>'}
+
+
+def test_of_a_chain_of_exceptions_the_first_is_what_went_wrong(tmp_path) -> None:
+    chain = (
+        RAISED
+        + "\nDuring handling of the above exception:\n\n"
+        + RAISED.replace("ValueError: no", "OSError: y")
+    )
+    (raised,) = read_log_files([put(tmp_path, "rank_4.log", chain)]).raised
+    assert (raised.rank, raised.exception) == (4, "ValueError: no")
+
+
+def test_the_launcher_says_how_its_ranks_ended_and_who_failed_first(tmp_path) -> None:
+    found = read_log_files([put(tmp_path, "torchrun.log", EPILOGUE)])
+    assert [(it.rank, it.code, it.first, it.host) for it in found.ended] == [
+        (0, -15, False, "node1"),
+        (1, -9, True, "node1"),
+    ]
+
+
+def test_a_line_behind_a_progress_bar_is_found(tmp_path) -> None:
+    bar = "\r".join(f"{step}/4096 [00:01<1:10:00]" for step in range(4000))
+    (said,) = read_log_files([put(tmp_path, "x.log", f"{bar}\r[rank2]:[E P.cpp:1] {CAUGHT}")]).said
+    assert (said.rank, said.seq) == (2, 9)
+
+
+def test_the_same_statement_counts_once_and_keeps_its_first_place(tmp_path) -> None:
+    found = read_log_files([put(tmp_path, "rank_1.log", "x\n" + CAUGHT * 500)])
+    assert [it.source for it in found.said] == [f"{tmp_path}/rank_1.log:2"]
+
+
+def test_a_kernel_log_is_of_the_host_in_its_name(tmp_path) -> None:
+    line = "1746493323.5 kernel: NVRM: Xid (PCI:0000:3b:00): 79, gone\n"
+    (fault,) = read_log_files([put(tmp_path, "node03.kern.log", line)]).kernel
+    assert (fault.code, fault.host, fault.t) == (79, "node03", 1746493323.5)
+
+
+def test_what_is_not_read_is_said(tmp_path) -> None:
+    put(tmp_path, "core", b"\x7fELF\0\0\0" * 99)
+    put(tmp_path, "endless.log", b"x" * 3_000_000 + b"\n" + CAUGHT.encode())
+    os.mkfifo(tmp_path / "pipe")
+    found = read_log_files([tmp_path, tmp_path / "absent"])
+    assert [it.seq for it in found.said] == [9]
+    text = "\n".join(found.skipped)
+    assert all(
+        word in text for word in ("core: is no text", "a line longer than", "pipe: is no regular", "absent")
+    )
+
+
+def test_what_was_said_after_the_moment_that_is_asked_about_is_left_out(tmp_path) -> None:
+    lines = "".join(
+        f"{t}.5 n kernel: NVRM: Xid (PCI:0000:3b:00): 79, gone\n" for t in (1746493323, 1746499999)
+    )
+    found = read_log_files([put(tmp_path, "n.kern.log", lines)], until_t=1746493400)
+    assert [it.t for it in found.kernel] == [1746493323.5]
+
+
+@pytest.mark.parametrize(
+    ("path", "rank", "local_rank", "attempt"),
+    [
+        ("logs/none_8z/attempt_2/3/stdout.log", None, 3, 2),
+        ("logs/rank_12.log", 12, None, None),
+        ("logs/train.rank5.err", 5, None, None),
+        ("logs/rank12/stderr.log", 12, None, None),
+        ("logs/training.global_rank_0.2026.jsonl", 0, None, None),
+        ("logs/crank5.log", None, None, None),
+        ("logs/slurm-77.out", None, None, None),
+    ],
+)
+def test_whose_a_log_is_by_its_path(path, rank, local_rank, attempt) -> None:
+    from pathlib import PurePosixPath
+
+    place = place_of(PurePosixPath(path))
+    assert (place.rank, place.local_rank, place.attempt) == (rank, local_rank, attempt)
