@@ -37,7 +37,8 @@ class Frame:
 
     @property
     def is_native(self) -> bool:
-        return _NATIVE.search(self.file) is not None
+        """A frame of C: of a library or a source file of it, or without any file, as a debugger has them."""
+        return not self.file or _NATIVE.search(self.file) is not None
 
     @property
     def is_interpreter(self) -> bool:
@@ -54,7 +55,7 @@ class Frame:
 
 
 _STANDARD_LIBRARY = re.compile(r"/python3(?:\.\d+)?(?:\.zip)?/")
-_NATIVE = re.compile(r"\.so(?:\.|$)|\.(?:c|cc|cpp|cxx|cu|h|hpp|S|rs|f90)$")
+_NATIVE = re.compile(r"\.so(?:\.|$)|\.(?:c|cc|cpp|cxx|cu|h|hpp|S|rs|f90)$|(?:^|/)python\d(?:\.\d+)?$")
 _PLACED = re.compile(r"(.*):(\d+) (.*)", re.DOTALL)
 
 
