@@ -70,10 +70,10 @@ def _names_a_group(entry: Mapping[Any, Any]) -> bool:
 
 
 def _are_shapes(value: Any) -> bool:
-    if type(value) is not list:
+    if type(value) not in _LIST:
         return value is None
     for shape in value:
-        if type(shape) is not list:
+        if type(shape) not in _LIST:
             return False
         for dim in shape:
             if type(dim) is not int or not 0 <= dim < 1 << 63:
@@ -82,7 +82,8 @@ def _are_shapes(value: Any) -> bool:
 
 
 def _are_texts(value: Any) -> bool:
-    return value is None or (type(value) is list and set(map(type, value)) <= _TEXT)
+    return value is None or (type(value) in _LIST and set(map(type, value)) <= _TEXT)
 
 
+_LIST = (list, tuple)
 _TEXT = {str}

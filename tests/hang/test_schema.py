@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from hang.recorder import Job, encoded
 from hang.test_damage import damage, job
-from train_ledger.hang.columns import are_ordinary
+from train_ledger.hang.schema import are_ordinary
 from train_ledger.hang.understood import is_understood
 
 
@@ -21,10 +21,6 @@ def test_what_recorders_write_is_ordinary(backend: str) -> None:
     content = job(backend).content(0)
     assert are_ordinary(content["entries"])
     assert are_ordinary(json.loads(encoded(content, as_json=True))["entries"])
-
-
-def test_no_entry_at_all_is_not_ordinary() -> None:
-    assert not are_ordinary([])
 
 
 @settings(max_examples=500, deadline=None)
