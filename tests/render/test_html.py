@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
+from html import escape
 from html.parser import HTMLParser
 
 from hypothesis import given
@@ -58,10 +61,18 @@ class _Page(HTMLParser):
 def test_the_page_stands_alone() -> None:
     page = as_html(_answer("all_reduce"), title="runs/r42")
     assert "default-src &#x27;none&#x27;; style-src &#x27;unsafe-inline&#x27;" in page
-    assert not re.search(r"https?://|url\(|@import|<script|<link|<img", page)
+    assert not re.search(r"https?://|url\(|@import|<link|<img", page)
     assert _Page(page).open == []
     assert "prefers-color-scheme: dark" in page
     assert "@media print" in page
+
+
+def test_the_policy_lets_one_script_run_and_no_other() -> None:
+    page = as_html(_answer("all_reduce"))
+    scripts = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(scripts[0].encode()).digest()).decode()
+    assert len(scripts) == 1
+    assert escape(f"script-src 'sha256-{digest}';") in page
 
 
 def test_the_verdict_is_title_and_heading() -> None:

@@ -21,7 +21,7 @@ from train_ledger.hang.stack_files import RankStack
 from train_ledger.hang.world import can_be_a_world, world_of
 from train_ledger.render.picture import Picture
 
-__all__ = ["Examination", "analyse", "examine", "reason"]
+__all__ = ["Examination", "analyse", "examination_of", "examine", "reason"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +63,17 @@ def examine(
 ) -> Examination:
     """The same answer as `analyse`, and the picture that goes with it."""
     read = read_dumps(list(paths), limits or Limits(), since_t)
+    return examination_of(read, stacks=stacks, known=known, world_size=world_size)
+
+
+def examination_of(
+    read: Dumps,
+    *,
+    stacks: Mapping[int, RankStack] | None = None,
+    known: Mapping[int, RankKnowledge] | None = None,
+    world_size: int | None = None,
+) -> Examination:
+    """The answer and the picture from dumps that are read already."""
     return _Case(read, stacks or {}, known or {}, world_size).examination()
 
 

@@ -14,13 +14,13 @@ from typing import NamedTuple
 from train_ledger.hang.dump import Op
 from train_ledger.hang.groups import GroupView, is_telling
 from train_ledger.hang.roots import Root
-from train_ledger.hang.table import brought, state_of
+from train_ledger.hang.table import state_of
 from train_ledger.render.picture import Cell, Lane, Lanes
 
 __all__ = ["lanes"]
 
-_BEFORE = 5
-_AFTER = 5
+_BEFORE = 3
+_AFTER = 4
 _LANES = 32
 
 
@@ -43,9 +43,12 @@ def lanes(root: Root, views: Sequence[GroupView], accused: frozenset[int]) -> La
         shown.setdefault(key, window)
     if not merged:
         return None
+    for rank in accused.difference(histories):
+        merged.setdefault(None, []).append(rank)
+        shown[None] = []
     order = sorted(merged, key=lambda key: (merged[key][0] not in accused, -len(merged[key]), merged[key]))
     kept = tuple(
-        Lane(tuple(merged[key]), tuple(_cell(it) for it in shown[key]), merged[key][0] in accused)
+        Lane(tuple(sorted(merged[key])), _cells(shown[key]), merged[key][0] in accused)
         for key in order[:_LANES]
     )
     return Lanes(kept, _BEFORE, tuple(_notes(merged, order)))
@@ -76,12 +79,14 @@ def _histories(views: Sequence[GroupView]) -> dict[int, list[_Issued]]:
 def _anchor(history: Sequence[_Issued], root: Root) -> int:
     """The place of the last operation before the number at which the root shows; else that of the newest."""
     kind = {root.view.group.desc, root.view.group.name} - {""}
-    before = [
-        place
+    mine = [
+        (it.op.seq, place)
         for place, it in enumerate(history)
-        if it.kind in kind and it.op.source is None and it.op.seq < root.seq
+        if it.kind in kind and it.op.source is None and not root.p2p
     ]
-    return before[-1] if before and not root.p2p else len(history) - 1
+    before = [place for seq, place in mine if seq < root.seq]
+    after = [place for seq, place in mine if seq >= root.seq]
+    return before[-1] if before else after[0] - 1 if after else len(history) - 1
 
 
 def _window(history: Sequence[_Issued], anchor: int) -> list[_Issued | None]:
@@ -93,11 +98,18 @@ def _key(issued: _Issued | None) -> Hashable:
     if issued is None:
         return None
     kind, op = issued
-    return kind, op.name, op.seq, op.done, op.input_dtypes, op.source is None
+    return kind, op.name, op.seq, op.done, op.source is None
+
+
+def _cells(window: Sequence[_Issued | None]) -> tuple[Cell | None, ...]:
+    if window:
+        return tuple(_cell(it) for it in window)
+    nothing = Cell("no entry to be read", "absent")
+    return (*[None] * _BEFORE, nothing, *[None] * _AFTER)
 
 
 def _cell(issued: _Issued | None) -> Cell | None:
     if issued is None:
         return None
     kind, op = issued
-    return Cell(f"{kind} {op.seq}: {brought(op)}, {state_of(op)}", "done" if op.done else "pending")
+    return Cell(f"{kind} {op.seq}: {op.name}, {state_of(op)}", "done" if op.done else "pending")

@@ -70,8 +70,8 @@ def _recorded(root: Root, evidence: Evidence) -> Iterator[Stack]:
         standing = root.view.standings.get(rank)
         op = (standing.op(root.seq) if standing else None) or (dump.last if dump else None)
         if op and op.frames:
-            what = f"its last recorded operation, {op.name}, was issued here"
-            yield Stack((rank,), what, op.frames[:_FRAMES], is_odd=True)
+            what = f"{op.name}, {'done' if op.done else op.state}, the last it recorded, was issued here"
+            yield Stack((rank,), what, op.frames[:_FRAMES])
     usual = root.mismatch.usual if root.mismatch and root.culprits else root.op
     if usual and usual.frames and root.waiting:
         yield Stack(root.waiting, f"{usual.name}, number {root.seq}, was issued here", usual.frames[:_FRAMES])

@@ -62,7 +62,7 @@ def seq_table(root: Root, view: GroupView, seq: int, elsewhere: Mapping[int, Map
         _in_common([_but(view.label, elsewhere.get(rank, {})) for rank in column.ranks]) for column in columns
     ]
     if any(others):
-        steps.append(Step("other groups", tuple(Cell(text or "nothing pending") for text in others)))
+        steps.append(Step("elsewhere", tuple(Cell(text or "nothing pending") for text in others)))
     behind = len(seqs) - place - 1 - _AFTER
     notes = [f"and {behind} more behind it, up to number {seqs[-1]}"] if behind > 0 else []
     members = f"{ranks_in_words(view.group.ranks)}" + (", as inferred" if view.group.inferred else "")
@@ -88,7 +88,7 @@ class _Pen:
     def _did(self, rank: int, standing: Standing, number: int, coarse: bool) -> Hashable:
         op = self.ops[rank].get(number)
         if op is None:
-            return standing.reached(number)
+            return standing.reached(number), _has_finished(standing, number)
         if coarse:
             return op.name, op.done
         compares_sizes = number == self.seq and self.root.kind == "size_or_syntax_mismatch"
@@ -125,13 +125,20 @@ class _Pen:
         if standing is None:
             return Cell("not known: no dump", "unknown")
         reached = standing.reached(number)
+        if reached and _has_finished(standing, number):
+            return Cell("finished; its entry is not kept", "done")
         if reached:
-            return Cell("issued; its entry is not kept", "done" if number < self.seq else "unknown")
+            return Cell("issued; its entry is not kept", "unknown")
         if reached is None:
             return Cell("not known: its dump does not reach that far", "unknown")
         if number > self.seq:
             return Cell("not issued")
         return Cell("has not come", "absent" if number == self.seq else "")
+
+
+def _has_finished(standing: Standing, number: int) -> bool:
+    held = standing.held
+    return held is not None and held.exact and (held.lowest_pending is None or number < held.lowest_pending)
 
 
 def _columns(pen: _Pen, root: Root) -> list[Column]:
@@ -182,57 +189,62 @@ def _in_common(pending: Sequence[Sequence[str]]) -> str:
     return f"{text}{some}" + (f", and {rest} more" if rest else "")
 
 
-def pending_elsewhere(views: Iterable[GroupView]) -> Mapping[int, dict[str, str]]:
-    """For each rank what it is pending in, in words, by the label of the group."""
+def pending_elsewhere(views: Iterable[GroupView]) -> dict[int, dict[str, str]]:
+    """For each rank what it is pending in, in words, by group; its sends and receives count as one more."""
     found: dict[int, dict[str, str]] = {}
     for view in views:
         kind = f"its {view.group.desc} group" if is_telling(view.group.desc) else view.label
         for rank in view.waiting:
-            if text := _lowest(view.standings[rank]):
-                found.setdefault(rank, {})[view.label] = f"{text} of {kind}"
+            for label, text in _lowest(view, view.standings[rank]):
+                found.setdefault(rank, {})[label] = f"{text} of {kind}"
     return found
 
 
-def _lowest(standing: Standing) -> str:
+def _lowest(view: GroupView, standing: Standing) -> Iterator[tuple[str, str]]:
     seq = standing.lowest_pending
-    op = standing.op(seq) if seq is not None else None
-    if op is None and standing.held and standing.held.p2p:
+    if seq is not None and (op := standing.op(seq)):
+        yield view.label, f"{op.name}, number {seq}"
+    if standing.held and standing.held.p2p:
         op = standing.held.p2p[0]
-    return f"{op.name}, number {op.seq}" if op else ""
+        yield f"p2p of {view.label}", f"{op.name} {_ends(view, op)}, number {op.seq}"
+
+
+def _ends(view: GroupView, op: Op) -> str:
+    """ "3 to 4" in ranks of the job."""
+    source, target = (_member(view, place) for place in (op.source, op.target))
+    return f"{'any' if source is None else source} to {'any' if target is None else target}"
+
+
+def _member(view: GroupView, place: int | None) -> int | None:
+    ranks = view.group.ranks
+    return ranks[place] if place is not None and 0 <= place < len(ranks) else None
 
 
 def pair_table(root: Root) -> Table:
-    """A send or receive and its partner: what each side posted."""
-    ranks = root.view.group.ranks
-    ends = [
-        ranks[it] if it is not None and 0 <= it < len(ranks) else None
-        for it in (root.op.source, root.op.target)
-    ]
-    near, far = ends if root.op.sends else ends[::-1]
-    verb, other = ("send", "recv") if root.op.sends else ("recv", "send")
-    columns = [Column((near,) if near is not None else ()), Column((far,) if far is not None else ())]
-    known = far is not None and far in root.view.standings
-    missing = (
-        Cell(f"no {other} posted", "absent")
-        if known
-        else Cell(f"not known whether its {other} is posted", "unknown")
+    """A send or receive that is pending beside the partner that has not posted its side."""
+    op, view = root.op, root.view
+    source, target = _member(view, op.source), _member(view, op.target)
+    near, far = (source, target) if op.sends else (target, source)
+    other = "recv" if op.sends else "send"
+    if far in view.standings:
+        missing = Cell(f"no {other} posted", "absent")
+    else:
+        missing = Cell(f"not known whether its {other} is posted", "unknown")
+    columns = tuple(
+        Column(() if rank is None else (rank,), "culprit" if rank in root.culprits else "")
+        for rank in (near, far)
     )
-    cells = (Cell(f"{brought(root.op)}, {state_of(root.op)}", "pending"), missing)
-    columns = [
-        Column(it.ranks, "culprit" if set(it.ranks) & set(root.culprits) else it.note) for it in columns
-    ]
-    title = f"{verb} in {root.view.label}"
+    came = Cell(
+        f"{op.name} {_ends(view, op)} {brought(op).removeprefix(op.name).strip()}, {state_of(op)}", "pending"
+    )
+    notes = () if far is None or far not in view.standings else tuple(_posted(view, far))
     return Table(
-        title, tuple(columns), (Step(str(root.seq), cells, here=True),), _others_posted(root, near, far)
+        f"{op.name} in {view.label}", columns, (Step(str(root.seq), (came, missing), here=True),), notes
     )
-
-
-def _others_posted(root: Root, near: int | None, far: int | None) -> tuple[str, ...]:
-    return tuple(_posted(root.view, far)) if far is not None and near is not None else ()
 
 
 def _posted(view: GroupView, rank: int) -> Iterator[str]:
-    standing = view.standings.get(rank)
-    if standing and standing.held and standing.held.p2p:
-        listed = [f"{op.name} {op.source}->{op.target}, number {op.seq}" for op in standing.held.p2p[:3]]
-        yield f"rank {rank} waits in {'; '.join(listed)} (ranks in the group)"
+    held = view.standings[rank].held
+    if held and held.p2p:
+        listed = [f"{op.name} {_ends(view, op)}, number {op.seq}" for op in held.p2p[:3]]
+        yield f"rank {rank} has pending: {'; '.join(listed)}"

@@ -18,6 +18,7 @@ from train_ledger.render.picture import Edge, Graph, Node
 __all__ = ["wait_graph"]
 
 _NODES = 24
+_NODES_IN_DETAIL = 10
 _LABELS = 2
 _FAR = 99
 
@@ -42,7 +43,7 @@ def wait_graph(found: Roots) -> Graph | None:
         rank: (layers.get(rank, _FAR), rank in accused, frozenset(kinds[it] for it in waiting.get(rank, ())))
         for rank in ranks
     }
-    keys: Mapping[int, Hashable] = fine if len(set(fine.values())) <= _NODES else coarse
+    keys: Mapping[int, Hashable] = fine if len(set(fine.values())) <= _NODES_IN_DETAIL else coarse
     return _drawn(waits, keys, layers, accused, waiting)
 
 
@@ -149,7 +150,7 @@ def _edges(waits: Sequence[Wait], place_of: Mapping[int, int], waiting: _Places)
             place_of[rank] for rank in wait.waiters if rank in place_of and place in waiting.get(rank, ())
         }
         ends = {place_of[rank] for rank in (*wait.targets, *wait.unknown) if rank in place_of}
-        for pair in ((start, end) for start in starts for end in ends):
+        for pair in ((start, end) for start in starts for end in ends if start != end):
             by_kind = labels.setdefault(pair, {})
             by_kind.setdefault((_kind(wait.view), wait.seq), set()).add(wait.view.label)
     for (start, end), by_kind in sorted(labels.items()):

@@ -6,7 +6,8 @@ script, no coordinate from a log, and every word escaped.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from itertools import groupby
 
@@ -28,12 +29,15 @@ tr.here th, tr.here td { border-top: 2px solid var(--ink); border-bottom: 2px so
 td.done { color: var(--dim); } td.odd, td.absent { color: var(--trouble); font-weight: 600; }
 td.unknown { color: var(--unsure); } td.pending { border-left: 3px solid var(--unsure); }
 td.none { background: var(--well); border-style: none; }
-table.lanes { font-size: .75rem; } table.lanes td { min-width: 7rem; max-width: 12rem; }
-svg { max-width: 100%; height: auto; font: 13px system-ui, sans-serif; }
+table.lanes { font-size: .75rem; } table.lanes td { min-width: 6.5rem; max-width: 9rem;
+  overflow-wrap: anywhere; }
+svg { display: block; font: 13px system-ui, sans-serif; }
 svg rect { fill: var(--well); stroke: var(--rule); }
 svg .culprit rect { stroke: var(--trouble); stroke-width: 2; }
 svg text { fill: var(--ink); } svg .culprit text { fill: var(--trouble); } svg text.dim { fill: var(--dim); }
 svg path { fill: none; stroke: var(--dim); stroke-width: 1.5; } svg path.circle { stroke: var(--trouble); }
+svg text.label { font-size: 11px; text-anchor: end; paint-order: stroke; stroke: var(--paper);
+  stroke-width: 4px; }
 svg marker path { fill: var(--dim); stroke: none; }
 """
 
@@ -94,19 +98,29 @@ def _notes(notes: Iterable[str]) -> str:
     return "".join(f'\n<p class="why">{_text(note)}</p>' for note in notes)
 
 
-_WIDTH, _HEIGHT, _GAP, _LEVEL, _EDGE = 190, 46, 24, 120, 30
+_WIDTH, _HEIGHT, _PITCH = 200, 44, 62
+_BETWEEN = 210
+"""Room between two layers, for the labels of the edges."""
+_EDGE = 12
+_LABELS = 2
+_LETTERS = 32
 
 
 def graph_svg(graph: Graph) -> str:
-    """The root on top, who waits for it below; arrows point at the one that is waited for."""
+    """The root on the left, who waits for it to the right; arrows point at the one that is waited for."""
     layers = [
-        list(places) for _, places in groupby(range(len(graph.nodes)), key=lambda it: graph.nodes[it].layer)
+        list(them) for _, them in groupby(range(len(graph.nodes)), key=lambda it: graph.nodes[it].layer)
     ]
-    at = dict(_placed(layers))
-    across = max(len(places) for places in layers)
-    width = across * (_WIDTH + _GAP) + 2 * _EDGE + 60
-    height = len(layers) * _LEVEL + _EDGE
-    edges = "".join(_edge(edge, at, graph.nodes) for edge in graph.edges)
+    of_circle = any(_in_one_layer(edge, graph.nodes) for edge in graph.edges)
+    left = _EDGE + (_BETWEEN if of_circle else 0)
+    at = {
+        place: (left + column * (_WIDTH + _BETWEEN), _EDGE + row * _PITCH)
+        for column, them in enumerate(layers)
+        for row, place in enumerate(them)
+    }
+    width = left + len(layers) * (_WIDTH + _BETWEEN) - _BETWEEN + _EDGE
+    height = max(map(len, layers)) * _PITCH + 2 * _EDGE
+    edges = "".join(_edges(graph, at))
     nodes = "".join(_node(node, *at[place]) for place, node in enumerate(graph.nodes))
     note = (f"{graph.left_out} more ranks are not drawn",) if graph.left_out else ()
     return (
@@ -118,48 +132,53 @@ def graph_svg(graph: Graph) -> str:
     )
 
 
-def _placed(layers: Sequence[Sequence[int]]) -> Iterator[tuple[int, tuple[int, int]]]:
-    """The upper left corner of each node; layers are centred on each other."""
-    across = max(len(places) for places in layers)
-    for row, places in enumerate(layers):
-        indent = (across - len(places)) * (_WIDTH + _GAP) // 2
-        for column, place in enumerate(places):
-            yield place, (_EDGE + indent + column * (_WIDTH + _GAP), _EDGE // 2 + row * _LEVEL)
+def _in_one_layer(edge: Edge, nodes: Sequence[Node]) -> bool:
+    return nodes[edge.start].layer <= nodes[edge.end].layer
 
 
 def _node(node: Node, x: int, y: int) -> str:
     kind = ' class="culprit"' if node.is_culprit else ""
     name = harmless(ranks_in_words(node.ranks))
-    short = name if len(name) <= 24 else f"{len(node.ranks)} {name[:14]}…"
+    short = name if len(name) <= 26 else f"{len(node.ranks)} {name[:16]}…"
     text = harmless("culprit" if node.is_culprit else node.text)
     return (
         f"<g{kind}><title>{escape(name[:400])}</title>"
         f'<rect x="{x}" y="{y}" width="{_WIDTH}" height="{_HEIGHT}" rx="5"/>'
-        f'<text x="{x + 9}" y="{y + 19}">{escape(short)}</text>'
-        f'<text class="dim" x="{x + 9}" y="{y + 36}">{escape(text[:26])}</text></g>\n'
+        f'<text x="{x + 9}" y="{y + 18}">{escape(short)}</text>'
+        f'<text class="dim" x="{x + 9}" y="{y + 35}">{escape(text[:28])}</text></g>\n'
     )
 
 
-def _edge(edge: Edge, at: dict[int, tuple[int, int]], nodes: Sequence[Node]) -> str:
-    """Upwards straight; what leads down or sideways, as only a circle has it, bends round the right side."""
-    (x1, y1), (x2, y2) = at[edge.start], at[edge.end]
-    middle = _WIDTH // 2
-    if y2 < y1:
-        start, end = (x1 + middle, y1), (x2 + middle, y2 + _HEIGHT)
-        line = f"M{start[0]} {start[1]} L{end[0]} {end[1] + 2}"
-        label_at = (start[0] + end[0]) // 2 + 6, (start[1] + end[1]) // 2
-        kind = ""
-    else:
-        start, end = (x1 + _WIDTH, y1 + _HEIGHT // 2), (x2 + _WIDTH, y2 + _HEIGHT // 2)
-        out = max(start[0], end[0]) + 44
-        line = f"M{start[0]} {start[1]} C{out} {start[1]} {out} {end[1]} {end[0] + 2} {end[1] + 4}"
-        label_at = out - 30, (start[1] + end[1]) // 2 - 4
-        kind = ' class="circle"'
-    label = escape(harmless(edge.label)[:60])
-    return (
-        f'<path{kind} d="{line}" marker-end="url(#tip)"/>'
-        f'<text class="dim" x="{label_at[0]}" y="{label_at[1]}">{label}</text>\n'
-    )
+def _edges(graph: Graph, at: Mapping[int, tuple[int, int]]) -> Iterator[str]:
+    """Each with its label beside the one that waits; of a node's many labels the first are written."""
+    written: Counter[int] = Counter()
+    for edge in graph.edges:
+        (x1, y1), (x2, y2) = at[edge.start], at[edge.end]
+        start, end = (x1, y1 + _HEIGHT // 2), (x2 + _WIDTH, y2 + _HEIGHT // 2)
+        if _in_one_layer(edge, graph.nodes):
+            yield _bent(edge, start, (x2, end[1]))
+            continue
+        half = (start[0] + end[0]) // 2
+        path = f"M{start[0]} {start[1]} C{half} {start[1]} {half} {end[1]} {end[0] + 2} {end[1]}"
+        yield f'<path d="{path}" marker-end="url(#tip)"/>\n'
+        if written[edge.start] < _LABELS:
+            yield _label(edge.label, start[0] - 6, start[1] - 5 + 18 * written[edge.start])
+        written[edge.start] += 1
+
+
+def _bent(edge: Edge, start: tuple[int, int], end: tuple[int, int]) -> str:
+    """Within a layer, as only a circle has it: a bow on the left, the wider the farther it leads."""
+    out = start[0] - 30 - abs(end[1] - start[1]) // 3
+    path = f"M{start[0]} {start[1] + 6} C{out} {start[1]} {out} {end[1]} {end[0] - 2} {end[1] - 6}"
+    label = _label(edge.label, (start[0] + 3 * out) // 4 - 4, (start[1] + end[1]) // 2 + 4)
+    return f'<path class="circle" d="{path}" marker-end="url(#tip)"/>\n{label}'
+
+
+def _label(label: str, x: int, y: int) -> str:
+    whole = harmless(label)
+    short = whole if len(whole) <= _LETTERS else f"{whole[: _LETTERS - 1]}…"
+    title = f"<title>{escape(whole[:400])}</title>"
+    return f'<text class="dim label" x="{x}" y="{y}">{title}{escape(short)}</text>\n'
 
 
 def _text(text: str) -> str:

@@ -1,11 +1,14 @@
 """How does an answer look as one file that can be sent to a colleague?
 
-No script, no font, no picture and no address is loaded: the page says so itself by its content security
-policy. It follows the reader's light or dark setting and prints.
+No font, no picture and no address is loaded, and no script runs but the one that puts a button beside each
+command: the page says so itself by its content security policy. It follows the reader's light or dark setting
+and prints.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from collections.abc import Sequence
 from html import escape
 
@@ -18,14 +21,30 @@ from train_ledger.render.report import Frames, Pair, Point, Report, Row, Section
 
 __all__ = ["as_html"]
 
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+_SCRIPT = """
+for (const command of document.querySelectorAll("pre.command")) {
+  const button = document.createElement("button");
+  button.textContent = "copy";
+  button.onclick = async () => {
+    try { await navigator.clipboard.writeText(command.textContent); button.textContent = "copied"; }
+    catch { getSelection().selectAllChildren(command); button.textContent = "selected"; }
+  };
+  command.before(button);
+}
+"""
+"""Without it the page is whole, too: a click selects a command."""
+_DIGEST = base64.b64encode(hashlib.sha256(_SCRIPT.encode()).digest()).decode()
+_POLICY = (
+    f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{_DIGEST}'; "
+    "base-uri 'none'; form-action 'none'"
+)
 
 _STYLE = """
 :root { color-scheme: light dark; --paper: #fff; --ink: #1b1f24; --dim: #59636e; --rule: #d1d9e0;
   --well: #f3f5f7; --trouble: #b3261e; --fine: #1a6e2e; --unsure: #805600; }
 @media (prefers-color-scheme: dark) { :root { --paper: #14171a; --ink: #e3e6e9; --dim: #9aa4ae;
   --rule: #343b42; --well: #1e2328; --trouble: #ff8a80; --fine: #7bd88f; --unsure: #f2c14e; } }
-body { margin: 2rem auto; max-width: 60rem; padding: 0 1rem; background: var(--paper); color: var(--ink);
+body { margin: 2rem auto; max-width: 66rem; padding: 0 1rem; background: var(--paper); color: var(--ink);
   font: 16px/1.5 system-ui, sans-serif; overflow-wrap: anywhere; }
 h1 { font-size: 1.5rem; border-left: .3rem solid; padding-left: .7rem; }
 h1.trouble { color: var(--trouble); } h1.fine { color: var(--fine); } h1.unsure { color: var(--unsure); }
@@ -36,8 +55,10 @@ ul { margin: .3rem 0; padding-left: 1.2rem; }
 .why { margin: .6rem 0 .2rem; color: var(--dim); }
 pre { margin: 0 0 .6rem; padding: .5rem .7rem; background: var(--well); border: 1px solid var(--rule);
   border-radius: 4px; overflow-x: auto; white-space: pre; font: 14px/1.4 ui-monospace, monospace; }
+pre.command { user-select: all; } button { float: right; font: inherit; font-size: .8rem; margin: .35rem; }
 footer { margin-top: 2rem; color: var(--dim); font-size: .85rem; }
-@media print { :root { --paper: #fff; --ink: #000; --dim: #444; --well: #fff; } body { margin: 0; }
+@media print { button { display: none; }
+  :root { --paper: #fff; --ink: #000; --dim: #444; --well: #fff; } body { margin: 0; }
   pre { white-space: pre-wrap; } section { break-inside: avoid; } }
 """
 
@@ -61,7 +82,7 @@ def as_html(
         '<meta name="referrer" content="no-referrer">\n'
         f"<title>{name}</title>\n<style>{_STYLE}{STYLE}</style>\n</head>\n<body>\n<main>\n{about}"
         f'<h1 class="{report.tone}">{escape(report.verdict)}</h1>\n{body}\n</main>\n'
-        "<footer>train-ledger</footer>\n</body>\n</html>\n"
+        f"<footer>train-ledger</footer>\n<script>{_SCRIPT}</script>\n</body>\n</html>\n"
     )
 
 
@@ -83,11 +104,12 @@ def _row(row: Row) -> str:
     if isinstance(row, Point):
         return f"<li>{escape(row.text)}</li>"
     if isinstance(row, Frames):
-        return f"<pre>{escape(chr(10).join(row.lines))}</pre>"
+        title = f'<p class="why">{escape(row.title)}</p>\n' if row.title else ""
+        return f"{title}<pre>{escape(chr(10).join(row.lines))}</pre>"
     if isinstance(row, Table):
         return table_html(row)
     if isinstance(row, Lanes):
         return lanes_html(row)
     if isinstance(row, Graph):
         return graph_svg(row)
-    return f'<p class="why">{escape(row.why)}</p>\n<pre>{escape(row.command)}</pre>'
+    return f'<p class="why">{escape(row.why)}</p>\n<pre class="command">{escape(row.command)}</pre>'

@@ -53,9 +53,10 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Frames:
-    """A stack, innermost call first."""
+    """A stack, innermost call first, and whose it is."""
 
     lines: tuple[str, ...]
+    title: str = ""
 
 
 Row: TypeAlias = Pair | Point | Frames | NextCommand | Table | Graph | Lanes

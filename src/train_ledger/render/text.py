@@ -82,6 +82,7 @@ class _Pen:
         elif isinstance(row, Point):
             yield from self.prose(row.text, first="  - ")
         elif isinstance(row, Frames):
+            yield from self.prose(row.title, first="  ") if row.title else ()
             yield from (f"    {line}" for line in row.lines)
         elif isinstance(row, Table):
             yield from self._table(row)
