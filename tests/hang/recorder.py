@@ -81,6 +81,24 @@ class Job:
         if sides in ("recv", "both") and target is not None:
             self._add_p2p(target, group, f"recv {far}<-{near}", done)
 
+    def post(
+        self,
+        rank: int,
+        verb: str,
+        peer: int,
+        *,
+        group: str = "0",
+        size: Any = ((4,),),
+        dtype: str = "Float",
+        done: bool = False,
+    ) -> None:
+        """One side alone of a send or receive."""
+        self._clock += 1
+        place = self.groups[group][1].index
+        arrow = "->" if verb == "send" else "<-"
+        label = f"{verb} {place(rank)}{arrow}{place(peer)}"
+        self._add_p2p(rank, group, label, done, size=size, dtype=dtype)
+
     def receive_from_any(self, target: int, *, group: str = "0") -> None:
         self._add_p2p(target, group, f"recv {self.groups[group][1].index(target)}<-?", done=False)
 
@@ -88,9 +106,11 @@ class Job:
         """The entry that ends a batch of sends and receives and carries its state."""
         self._add(rank, group, "coalesced", p2p_seq=self._p2p[rank, group], size=(), done=done, is_p2p=True)
 
-    def _add_p2p(self, rank: int, group: str, op: str, done: bool) -> None:
+    def _add_p2p(
+        self, rank: int, group: str, op: str, done: bool, *, size: Any = ((4,),), dtype: str = "Float"
+    ) -> None:
         self._p2p[rank, group] = number = self._p2p.get((rank, group), 0) + 1
-        self._add(rank, group, op, p2p_seq=number, size=((4,),), done=done, is_p2p=True)
+        self._add(rank, group, op, p2p_seq=number, size=size, dtype=dtype, done=done, is_p2p=True)
 
     def _add(
         self,

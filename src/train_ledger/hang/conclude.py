@@ -69,7 +69,7 @@ def _verdict(
     if (
         gaps
         or found.undecided
-        or not any(dump.entries or dump.default_enqueued for dump in evidence.dumps.values())
+        or not any(dump.entries or dump.enqueued for dump in evidence.dumps.values())
     ):
         return "cannot_tell"
     return "no_hang"

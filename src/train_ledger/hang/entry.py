@@ -8,7 +8,7 @@ whose state stays `scheduled` for ever.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -23,12 +23,14 @@ __all__ = [
     "is_p2p",
     "is_pair",
     "op_of",
+    "pair_of",
     "seq_of",
     "text",
 ]
 
 MAX_FRAMES = 48
 MAX_TENSORS = 1024
+MAX_SPLITS = 65536
 
 
 class Op(msgspec.Struct, frozen=True, array_like=True):
@@ -37,7 +39,8 @@ class Op(msgspec.Struct, frozen=True, array_like=True):
     `seq` counts per process group and is the same on all members. `source` and `target` of a send or receive
     are ranks in the group, -1 for any source; None for a collective. `frames` are "file:line function", the
     newest call first; kept for few entries. `parts` is the number of entries of a coalesced operation.
-    `record` counts all entries of the process in the order of issue; it says nothing across ranks.
+    `record` counts all entries of the process in the order of issue; it says nothing across ranks. The splits
+    of an all_to_all are what goes to and comes from each member, empty where none were recorded.
     """
 
     seq: int
@@ -56,6 +59,8 @@ class Op(msgspec.Struct, frozen=True, array_like=True):
     frames: tuple[str, ...] = ()
     parts: int = 1
     record: int = 0
+    input_splits: tuple[int, ...] = ()
+    output_splits: tuple[int, ...] = ()
 
 
 _NAMES = {
@@ -64,6 +69,9 @@ _NAMES = {
     "_reduce_scatter_base": "reduce_scatter_tensor",
     "all_to_all_single": "all_to_all",
 }
+_INPUT_SPLITS = ("input_split_sizes", "in_split_sizes", "input_splits", "in_splits")
+_OUTPUT_SPLITS = ("output_split_sizes", "out_split_sizes", "output_splits", "out_splits")
+"""Since 2.11; under which of these names is not settled."""
 _RETIRED_IS_DONE = ("gloo",)
 _COMPLETED_IS_DONE = ("nccl", "ncclx", "nccl2", "rccl", "rcclx")
 _P2P = re.compile(r"(send|recv) (-?\d+|\?)(->|<-)(-?\d+|\?)")
@@ -145,12 +153,20 @@ def op_of(
         frames=_frames(entry.get("frames")) if frames else (),
         parts=parts,
         record=integer(entry.get("record_id")) or 0,
+        input_splits=_splits(entry, _INPUT_SPLITS),
+        output_splits=_splits(entry, _OUTPUT_SPLITS),
     )
 
 
 def is_pair(entry: Mapping[Any, Any]) -> bool:
     """Whether it is one send or receive, not the closing entry of a batch of them."""
-    return _P2P.search(text(entry.get("profiling_name"))) is not None
+    return pair_of(entry) != ""
+
+
+def pair_of(entry: Mapping[Any, Any]) -> str:
+    """The "send 0->1" of a send or receive, by ranks in the group."""
+    found = _P2P.search(text(entry.get("profiling_name")))
+    return found[0] if found else ""
 
 
 def _pair(name: str) -> tuple[str, bool, int | None, int | None]:
@@ -182,17 +198,27 @@ def text(value: Any) -> str:
 
 
 def _texts(value: Any) -> tuple[str, ...]:
-    return tuple(text(item) for item in value[:MAX_TENSORS]) if isinstance(value, list) else ()
+    return tuple(text(item) for item in value[:MAX_TENSORS]) if isinstance(value, list | tuple) else ()
 
 
 def _sizes(value: Any) -> tuple[tuple[int, ...], ...]:
-    if not isinstance(value, list):
+    if not isinstance(value, list | tuple):
         return ()
     return tuple(
         tuple(dim for dim in shape[:64] if type(dim) is int and 0 <= dim < 1 << 63)
         for shape in value[:MAX_TENSORS]
-        if isinstance(shape, list)
+        if isinstance(shape, list | tuple)
     )
+
+
+def _splits(entry: Mapping[Any, Any], keys: Iterable[str]) -> tuple[int, ...]:
+    """A list of numbers, or that list in another as sizes are; empty where it is anything else."""
+    value = next((entry[key] for key in keys if key in entry), None)
+    if isinstance(value, list | tuple) and len(value) == 1 and isinstance(value[0], list | tuple):
+        value = value[0]
+    if not isinstance(value, list | tuple) or len(value) > MAX_SPLITS:
+        return ()
+    return tuple(value) if all(type(it) is int and 0 <= it < 1 << 63 for it in value) else ()
 
 
 def _frames(value: Any) -> tuple[str, ...]:

@@ -7,13 +7,14 @@ that cannot be, or more members than any job has, is not taken over, and that is
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
 from train_ledger.hang.entry import integer, text
 from train_ledger.hang.understood import MOST_OPERATIONS
 
-__all__ = ["MOST_RANKS", "group_status", "group_table", "listed_ranks", "ranks_in"]
+__all__ = ["MOST_RANKS", "enqueued_by_name", "group_status", "group_table", "listed_ranks", "ranks_in"]
 
 MOST_RANKS = 1 << 20
 """More ranks than any job has, and more members than its groups have together; what is beyond is damage."""
@@ -63,6 +64,23 @@ def group_status(raw: Any) -> tuple[dict[str, int], str | None]:
     }
     odd = len(raw) - len(understood)
     return understood, f"the status of {odd} of {len(raw)} groups is not understood" if odd else None
+
+
+def enqueued_by_name(status: Mapping[str, int], table: Table, ids: Mapping[str, str]) -> dict[str, int]:
+    """Name of a group → what was enqueued there; ids of groups count in their own process alone.
+
+    `ids` are those that entries tell, by name. The others follow from the order: groups are numbered as they
+    are made, and so are their names. Where that does not agree with what entries tell, it is not relied on.
+    """
+    told = {name: status[number] for name, number in ids.items() if number in status}
+    if "0" in status and "0" not in ids.values():
+        told.setdefault("0", status["0"])  # the first group of every process
+    if len(table) != len(status) or not all(it.isdecimal() and len(it) < 10 for it in (*table, *status)):
+        return told
+    in_order = dict(zip(sorted(table, key=int), sorted(status, key=int), strict=True))
+    if any(in_order.get(name) != number for name, number in ids.items()):
+        return told
+    return {name: status[number] for name, number in in_order.items()}
 
 
 def listed_ranks(ranks: Any) -> str | None:

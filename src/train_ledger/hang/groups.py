@@ -13,8 +13,11 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from train_ledger.answer import Group
-from train_ledger.hang.dump import Dump, Held, Op
-from train_ledger.hang.group_table import MOST_RANKS, ranks_in
+from train_ledger.hang.dump import Dump
+from train_ledger.hang.entry import Op
+from train_ledger.hang.group_table import MOST_RANKS
+from train_ledger.hang.held import Held
+from train_ledger.hang.members import GroupKey, Members, members_of
 
 __all__ = [
     "GroupView",
@@ -29,16 +32,17 @@ __all__ = [
 class Standing:
     """Where one rank stands in one group, as far as its dump says.
 
-    `held` is None where the dump holds no entry of the group; `evicted` says that such an entry may have
-    fallen off its ring, `cut` that its file ends early or is not understood in part: in all these cases what
-    is not seen is not known.
+    `held` is None where the dump holds no entry of the group; `wrapped` says that such an entry may have
+    fallen off its ring, which goes back to `since_ns`; `cut` that its file ends early or is not understood in
+    part: what is not seen is not known. `enqueued` is the recorder's own count of what was issued.
     """
 
     rank: int
     held: Held | None
     cut: bool = False
-    evicted: bool = False
+    wrapped: bool = False
     enqueued: int | None = None
+    since_ns: int = 0
 
     @property
     def lowest_pending(self) -> int | None:
@@ -60,27 +64,38 @@ class Standing:
         """Whether the rank issued the operation; None where its dump cannot say."""
         if self.held and self.held.highest is not None and self.held.highest >= seq:
             return True
-        if self.enqueued is not None and self.enqueued >= seq and self.held is None:
+        if self.enqueued is not None and self.enqueued >= seq and (self.held is None or self.cut):
             return True
-        return None if self.cut or self.evicted else False
+        return None if self.cut or (self.wrapped and self.held is None) else False
+
+    def has_ended(self, seq: int) -> bool:
+        """Whether the operation is certainly over on this rank."""
+        if op := self.op(seq):
+            return op.done
+        if self.reached(seq) is not True or self.cut:
+            return False
+        if self.held is None or self.held.lowest_pending is None:
+            return not self.wrapped
+        return self.held.exact and self.held.lowest_pending > seq
 
 
 @dataclass(frozen=True, slots=True)
 class GroupView:
-    """One process group with the standings of all members that have a dump."""
+    """One process group with the standings of all members that have a dump.
+
+    `channel` is the backend where the group is served by several: each is a view of its own.
+    """
 
     group: Group
     standings: Mapping[int, Standing]
     without_dump: tuple[int, ...] = ()
     waiting: tuple[int, ...] = ()
+    channel: str = ""
 
     @property
     def label(self) -> str:
         desc = f" ({self.group.desc})" if self.group.desc else ""
-        return f"group {self.group.name}{desc}"
-
-
-_Key = tuple[str, str, tuple[int, ...] | None]
+        return f"group {self.group.name}{desc}" + (f" over {self.channel}" if self.channel else "")
 
 
 def build_groups(dumps: Sequence[Dump], world: Sequence[int]) -> tuple[list[GroupView], int]:
@@ -88,76 +103,47 @@ def build_groups(dumps: Sequence[Dump], world: Sequence[int]) -> tuple[list[Grou
 
     The smallest are taken first, as long as they have no more than `MOST_RANKS` members together.
     """
-    members = _members(dumps)
+    members = members_of(dumps)
     taken = _of_bearable_size(members, world)
     groups = [_group(key, members[key], world) for key in taken]
     seats = _empty_seats(groups, world)
-    holders: dict[tuple[str, str], set[int]] = {}
-    for key, held_by in members.items():
-        holders.setdefault(key[:2], set()).update(held_by)
+    holders: dict[tuple[str, str, str], set[int]] = {}
+    for key, of_group in members.items():
+        holders.setdefault((key.name, key.desc, key.channel), set()).update(of_group.held)
     by_rank = {dump.rank: dump for dump in dumps}
     views = [
-        _view(_seated(group, seats), members[key], by_rank, holders[key[:2]])
+        _view(
+            _seated(group, seats),
+            key.channel,
+            members[key].held,
+            by_rank,
+            holders[key.name, key.desc, key.channel],
+        )
         for key, group in zip(taken, groups, strict=True)
     ]
-    views.sort(key=lambda view: (view.group.name, view.group.desc, view.group.ranks))
+    views.sort(key=lambda view: (view.group.name, view.group.desc, view.group.ranks, view.channel))
     return views, len(members) - len(taken)
 
 
-def _of_bearable_size(members: Mapping[_Key, Mapping[int, Held]], world: Sequence[int]) -> list[_Key]:
+def _of_bearable_size(members: Mapping[GroupKey, Members], world: Sequence[int]) -> list[GroupKey]:
     sizes = {
-        key: len(key[2] or (world if _is_default(*key[:2]) else held_by)) for key, held_by in members.items()
+        key: len(group.ranks or (world if _is_default(key.name, key.desc) else group.held))
+        for key, group in members.items()
     }
-    smallest_first = sorted(sizes, key=lambda key: (sizes[key], key[:2], key[2] or ()))
-    together = accumulate(sizes[key] for key in smallest_first)
-    return [key for key, so_far in zip(smallest_first, together, strict=True) if so_far <= MOST_RANKS]
+    order = sorted(sizes, key=lambda key: (sizes[key], key.name, key.desc, key.listed or "", key.channel))
+    together = accumulate(sizes[key] for key in order)
+    return [key for key, so_far in zip(order, together, strict=True) if so_far <= MOST_RANKS]
 
 
-def _group(key: _Key, held_by: Mapping[int, Held], world: Sequence[int]) -> Group:
-    name, desc, listed = key
-    return Group(name, desc, listed or _inferred(name, desc, held_by, world), inferred=listed is None)
+def _group(key: GroupKey, members: Members, world: Sequence[int]) -> Group:
+    ranks = members.ranks or _inferred(key.name, key.desc, members.held, world)
+    return Group(key.name, key.desc, ranks, inferred=members.ranks is None)
 
 
 def _seated(group: Group, seats: Mapping[str, Sequence[int]]) -> Group:
     if group.name not in seats:
         return group
     return replace(group, ranks=tuple(sorted({*group.ranks, *seats[group.name]})))
-
-
-def _members(dumps: Iterable[Dump]) -> dict[_Key, dict[int, Held]]:
-    """What each rank holds, by name, description and listed ranks of the group."""
-    members: dict[_Key, dict[int, Held]] = {}
-    for dump in dumps:
-        offset = _replica_offset(dump)
-        for held in dump.groups:
-            key = (held.name, held.desc, _listed(dump, held, offset))
-            members.setdefault(key, {})[dump.rank] = held
-    return members
-
-
-def _listed(dump: Dump, held: Held, offset: int) -> tuple[int, ...] | None:
-    """The ranks of the group by the dump's own table; None where it has none.
-
-    Where replicas number their ranks from 0 each (torchft), the rank of the file name says which replica.
-    """
-    listed = dump.config.get(held.name)
-    if listed is None or (listed[0] and held.desc and listed[0] != held.desc):
-        return None
-    ranks = ranks_in(listed[1])
-    if not ranks:
-        return None
-    if offset and dump.rank not in ranks:
-        return tuple(rank + offset for rank in ranks)
-    return ranks
-
-
-def _replica_offset(dump: Dump) -> int:
-    for name, (desc, text) in dump.config.items():
-        if desc == "default_pg" or name == "0":
-            size = len(ranks_in(text))
-            if size and dump.rank >= size and set(ranks_in(text)) == set(range(size)):
-                return dump.rank // size * size
-    return 0
 
 
 def _is_default(name: str, desc: str) -> bool:
@@ -211,22 +197,31 @@ def siblings_of(view: GroupView, views: Iterable[GroupView]) -> list[GroupView]:
 
 
 def _view(
-    group: Group, held_by: Mapping[int, Held], by_rank: Mapping[int, Dump], holders: Collection[int]
+    group: Group,
+    channel: str,
+    held_by: Mapping[int, Held],
+    by_rank: Mapping[int, Dump],
+    holders: Collection[int],
 ) -> GroupView:
     """`holders` are all ranks that hold something of a group of this name, whatever members they list."""
+    counts_p2p = any(held.posted for held in held_by.values())
     standings = {
-        rank: _standing(group, by_rank[rank], held_by.get(rank), rank in holders)
+        rank: _standing(group, by_rank[rank], held_by.get(rank), rank in holders, counts_p2p)
         for rank in group.ranks
         if rank in by_rank
     }
     waiting = tuple(rank for rank, standing in standings.items() if standing.has_pending)
     without = tuple(rank for rank in group.ranks if rank not in by_rank)
-    return GroupView(group, standings, without, waiting)
+    return GroupView(group, standings, without, waiting, channel)
 
 
-def _standing(group: Group, dump: Dump, held: Held | None, lists_others: bool) -> Standing:
+def _standing(group: Group, dump: Dump, held: Held | None, lists_others: bool, counts_p2p: bool) -> Standing:
+    """The recorder's own count is of no use where sends and receives count in it, too."""
     cut = dump.cut is not None
+    enqueued = None if counts_p2p else dump.enqueued.get(group.name)
     if held is not None:
-        return Standing(dump.rank, held, cut)
-    enqueued = dump.default_enqueued if group.desc == "default_pg" else None
-    return Standing(dump.rank, None, cut or lists_others, evicted=dump.wrapped, enqueued=enqueued)
+        return Standing(
+            dump.rank, held, cut, wrapped=dump.wrapped, enqueued=enqueued, since_ns=dump.oldest_ns
+        )
+    unseen = cut or lists_others
+    return Standing(dump.rank, None, unseen, wrapped=dump.wrapped, enqueued=enqueued, since_ns=dump.oldest_ns)
