@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from train_ledger.answer import NextCommand, Unreadable
 from train_ledger.render import StackGroup, as_text, report_of_stacks
 
@@ -66,3 +68,60 @@ def test_a_frame_of_a_hostile_program_is_tame() -> None:
     told = as_text(report_of_stacks([StackGroup((0,), ("\x1b[2Jx\ny",), thread="\x1b[0m")]))
     assert "\x1b" not in told
     assert "    x y\n" in told
+
+
+@dataclass(frozen=True)
+class Node:
+    frames: tuple[str, ...]
+    ranks: tuple[int, ...]
+    children: tuple[Node, ...] = ()
+
+
+TREE = Node(
+    ("/job/train.py:120 main",),
+    (0, 1, 2, 3),
+    (
+        Node(("/job/train.py:90 step", "/opt/torch/distributed.py:3 all_reduce"), (0, 1, 2)),
+        Node(("/job/train.py:88 next_batch",), (3,)),
+    ),
+)
+
+
+def test_the_tree_shows_where_the_ways_part_the_odd_one_first() -> None:
+    told = as_text(report_of_stacks([WAIT, LOAD], tree=TREE))
+    assert told.endswith(
+        """\
+where the ways part, outermost call first
+    ranks 0-3: train.py:120 main
+      rank 3: train.py:88 next_batch
+      ranks 0-2: train.py:90 step > distributed.py:3 all_reduce
+"""
+    )
+
+
+def test_a_tree_of_one_way_is_not_drawn() -> None:
+    assert "ways part" not in as_text(report_of_stacks([WAIT], tree=TREE))
+
+
+def test_of_a_long_way_the_middle_is_left_out() -> None:
+    long = Node(tuple(f"a.py:{line} f" for line in range(30)), (0, 1, 2, 3))
+    told = as_text(report_of_stacks([WAIT, LOAD], tree=long))
+    assert (
+        "ranks 0-3: a.py:0 f > a.py:1 f > … 24 calls … > a.py:26 f > a.py:27 f > a.py:28 f > a.py:29 f\n"
+        in told
+    )
+
+
+def test_thousands_of_different_stacks_are_counted_not_shown() -> None:
+    groups = [StackGroup((rank,), (f"a.py:{rank} f",)) for rank in range(1000)]
+    tree = Node((), tuple(range(1000)), tuple(Node(it.frames, it.ranks) for it in groups))
+    told = as_text(report_of_stacks(groups, tree=tree))
+    assert "and 975 groups more" in told
+    assert len(told.splitlines()) < 300
+
+
+def test_where_a_group_stands_is_said_in_its_heading() -> None:
+    told = as_text(
+        report_of_stacks([StackGroup((0,), ("a",), "MainThread", what="waits for its data loader")])
+    )
+    assert "\nrank 0, thread MainThread: waits for its data loader\n" in told

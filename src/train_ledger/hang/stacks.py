@@ -6,6 +6,7 @@ in the same collective, and the few that stand elsewhere are the ones to look at
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -43,16 +44,23 @@ class StackGroup:
 
 def merge(stacks: Mapping[int, RankStack] | Iterable[RankStack]) -> list[StackGroup]:
     """Equal stacks once, the smallest groups first: the odd ones out lead the list."""
-    by_frames: dict[tuple[Frame, ...], list[int]] = {}
-    for stack in stacks.values() if isinstance(stacks, Mapping) else stacks:
+    taken = [*(stacks.values() if isinstance(stacks, Mapping) else stacks)]
+    texts: dict[int, str] = {}
+    by_frames: dict[tuple[str, ...], list[int]] = {}
+    for stack in taken:
         thread = main_thread(stack)
-        by_frames.setdefault(thread.frames if thread else (), []).append(stack.rank)
-    groups = [
-        StackGroup(tuple(sorted(ranks)), tuple(_full(frame) for frame in frames))
-        for frames, ranks in by_frames.items()
-    ]
+        frames = _texts_of(thread.frames, texts) if thread else ()
+        by_frames.setdefault(frames, []).append(stack.rank)
+    groups = [StackGroup(tuple(sorted(ranks)), frames) for frames, ranks in by_frames.items()]
     return sorted(groups, key=lambda group: (len(group.ranks), group.ranks))
 
 
-def _full(frame: Frame) -> str:
-    return f"{frame.file}:{frame.line} {frame.function}"
+def _texts_of(frames: tuple[Frame, ...], texts: dict[int, str]) -> tuple[str, ...]:
+    """Each frame as text, which is made once: half a million of them are looked up by identity."""
+    found = tuple(map(texts.get, map(id, frames)))
+    if None in found:
+        for frame in frames:
+            if id(frame) not in texts:
+                texts[id(frame)] = sys.intern(f"{frame.file}:{frame.line} {frame.function}")
+        found = tuple(map(texts.get, map(id, frames)))
+    return found  # type: ignore[return-value]

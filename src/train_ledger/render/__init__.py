@@ -12,7 +12,7 @@ from train_ledger.render.json import as_json
 from train_ledger.render.picture import Picture
 from train_ledger.render.ranks import rank_ranges, ranks_in_words
 from train_ledger.render.report import Report
-from train_ledger.render.stacks import StackGroup, report_of_stacks
+from train_ledger.render.stacks import StackGroup, report_of_stacks, standing_apart
 from train_ledger.render.text import as_text, wants_colour
 from train_ledger.render.words import duration, moment, verdict
 
@@ -29,6 +29,7 @@ __all__ = [
     "rank_ranges",
     "ranks_in_words",
     "report_of_stacks",
+    "standing_apart",
     "verdict",
     "wants_colour",
 ]
