@@ -9,7 +9,6 @@ each rank.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import tempfile
@@ -78,10 +77,7 @@ def main() -> None:
 
     train_ledger.start = timed_start  # type: ignore[assignment]
     run = Path(tempfile.gettempdir()) / f"demo_cost_{os.environ['TORCHELASTIC_RUN_ID']}"
-    options = argparse.Namespace(
-        run_dir=run, mode="skip", culprit=-1, hang_at=0, steps=STEPS, worker_server=False
-    )
-    hang_drill.train(options)
+    hang_drill.main(["--run-dir", str(run), "--culprit", "-1", "--steps", str(STEPS)])
     lines = [
         json.loads(line) for line in (run / "signals" / f"rank_{rank:05d}.jsonl").read_text().splitlines()
     ]

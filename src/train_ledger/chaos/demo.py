@@ -15,21 +15,21 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from train_ledger.answer import ExitCode
-from train_ledger.chaos.faults import MODES
+from train_ledger.answer import ExitCode, to_json
+from train_ledger.chaos.dump_place import DUMP_PATH_VARIABLES, look
+from train_ledger.chaos.plan import Plan
 from train_ledger.chaos.webhook import Webhook
-from train_ledger.ledger import journal
 from train_ledger.run_dir import RunDir, RunDirError
 
-__all__ = ["DemoOutcome", "demo"]
+__all__ = ["demo"]
 
 _VERDICT_WITHIN_S = 120.0
 _KILL_GRACE_S = 5.0
 _AFTER_THE_JOB_S = 25.0
+_AFTER_THE_TIMEOUT_S = 30.0
 
 _CONFIGURATION = """\
 # Written by the demo: limits low enough that a minute is time for a whole incident.
@@ -46,28 +46,10 @@ gpu_price_per_hour = 2.5
 """
 
 
-@dataclass(frozen=True, slots=True)
-class DemoOutcome:
-    """What was planted, what was named, and how long it took (seconds from the start of the job)."""
-
-    run: str
-    mode: str
-    culprit: int
-    cause: str | None
-    named: tuple[int, ...]
-    right: bool
-    job_start_to_verdict_s: float | None
-    pages_received: int
-    postmortem: str | None
-
-
 def demo(
     folder: Path | None,
+    plan: Plan,
     *,
-    culprit: int = 3,
-    mode: str = "skip",
-    hang_at: int = 20,
-    ranks: int = 4,
     stall_floor_s: float = 5.0,
     port: int = 0,
     as_json: bool = False,
@@ -78,34 +60,33 @@ def demo(
     `folder` is the run directory to make (None: under ./runs). Raises RunDirError where it cannot be made or
     holds a run already, and where torch is not installed.
     """
-    run_dir = _fresh(folder, mode, culprit)
+    run_dir = _fresh(folder, plan)
     if importlib.util.find_spec("torch") is None:
         raise RunDirError(
             "the demo trains with torch, which is not installed: pip install 'train-ledger[demo]'"
         )
-    if not 0 <= culprit < ranks:
-        raise RunDirError(f"--culprit {culprit} is not one of the {ranks} ranks (0 to {ranks - 1})")
-    if ranks < MODES[mode].fewest_ranks:
-        fewest = MODES[mode].fewest_ranks
-        raise RunDirError(f"--mode {mode} needs {fewest} ranks or more: fewer are no majority against one")
+    from train_ledger.chaos import outcome as outcomes  # the job's own ranks load this module, too
+
     with Webhook() as webhook:
         settings = _CONFIGURATION.format(stall_floor_s=stall_floor_s, webhook=webhook.apprise_url)
         run_dir.config_file.write_text(settings, encoding="utf-8")
         if not as_json:
-            out(f"run {run_dir.path}: at step {hang_at} rank {culprit} of {ranks} {MODES[mode].what}")
+            out(f"run {run_dir.path}: {plan.in_words()}")
         started_t = time.time()
-        with (
-            _watch(run_dir, port, as_json) as watch,
-            _job(run_dir, mode, culprit, hang_at, ranks) as job,
-        ):
+        with _watch(run_dir, port, as_json) as watch, _job(run_dir, plan) as job:
             _wait(watch, job, stall_floor_s)
-        outcome = _judge(run_dir, mode, culprit, started_t, len(webhook.received))
-    out(_as_json(outcome) if as_json else _as_text(outcome))
+            dumps = outcomes.dumps_of(run_dir, plan.ranks)
+            timed_out = plan.no_dump_path and _ends_by_itself(job, plan, started_t)
+        outcome = outcomes.judge(run_dir, plan, started_t, len(webhook.received), dumps)
+    if plan.no_dump_path:
+        outcome = replace(outcome, default_place=look(started_t, plan.backend, timed_out))
+    out(json.dumps(to_json(outcome)) if as_json else outcomes.as_text(outcome))
     return ExitCode.NOTHING_WRONG if outcome.right else ExitCode.TROUBLE
 
 
-def _fresh(folder: Path | None, mode: str, culprit: int) -> RunDir:
-    path = folder or Path("runs") / f"demo-{mode}-rank{culprit}-{time.strftime('%Y%m%d-%H%M%S')}"
+def _fresh(folder: Path | None, plan: Plan) -> RunDir:
+    name = f"demo-{plan.mode}-rank{plan.culprit}-{time.strftime('%Y%m%d-%H%M%S')}"
+    path = folder or Path("runs") / name
     try:
         path.mkdir(parents=True, exist_ok=True)
         if any(path.iterdir()):
@@ -136,18 +117,17 @@ def _watch(run_dir: RunDir, port: int, quiet: bool) -> Iterator[subprocess.Popen
 
 
 @contextlib.contextmanager
-def _job(
-    run_dir: RunDir, mode: str, culprit: int, hang_at: int, ranks: int
-) -> Iterator[subprocess.Popen[bytes]]:
-    drill = {"run-dir": run_dir.path, "mode": mode, "culprit": culprit, "hang-at": hang_at}
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)]
-    command += ["--log-dir", str(run_dir.logs), "--redirects", "3", "-m", "train_ledger.chaos.hang_drill"]
-    command += [word for name, value in drill.items() for word in (f"--{name}", str(value))]
-    command += ["--worker-server"] if MODES[mode].worker_server else []
+def _job(run_dir: RunDir, plan: Plan) -> Iterator[subprocess.Popen[bytes]]:
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    if plan.no_dump_path:
+        environment = {name: it for name, it in environment.items() if name not in DUMP_PATH_VARIABLES}
     with open(run_dir.path / "torchrun.log", "wb") as log:
         process = subprocess.Popen(
-            command, stdout=log, stderr=subprocess.STDOUT, env=environment, start_new_session=True
+            plan.command(run_dir),
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env=environment,
+            start_new_session=True,
         )
         try:
             yield process
@@ -175,56 +155,11 @@ def _wait(watch: subprocess.Popen[bytes], job: subprocess.Popen[bytes], stall_fl
         time.sleep(0.1)
 
 
-def _judge(run_dir: RunDir, mode: str, culprit: int, started_t: float, pages: int) -> DemoOutcome:
-    entries, _ = journal.read(run_dir.journal) if run_dir.journal.exists() else ((), ())
-    verdict: dict[str, Any] = next((dict(e) for e in entries if e.get("kind") == "verdict"), {})
-    diagnosis = verdict.get("diagnosis", {})
-    named, cause = tuple(diagnosis.get("ranks", ())), diagnosis.get("cause")
-    drafts = sorted(run_dir.reports.glob("*.md")) if run_dir.reports.is_dir() else []
-    return DemoOutcome(
-        run=str(run_dir.path),
-        mode=mode,
-        culprit=culprit,
-        cause=cause,
-        named=named,
-        right=named == (culprit,) and cause in MODES[mode].causes,
-        job_start_to_verdict_s=round(verdict["t"] - started_t, 1) if verdict else None,
-        pages_received=pages,
-        postmortem=str(drafts[0]) if drafts else None,
-    )
-
-
-def _as_json(outcome: DemoOutcome) -> str:
-    from train_ledger.answer import to_json
-
-    return json.dumps(to_json(outcome))
-
-
-def _as_text(outcome: DemoOutcome) -> str:
-    named = ", ".join(f"rank {rank}" for rank in outcome.named) or "nobody"
-    took = "never" if outcome.job_start_to_verdict_s is None else f"{outcome.job_start_to_verdict_s} s"
-    return "\n".join(
-        (
-            "",
-            f"planted  rank {outcome.culprit}, mode {outcome.mode}",
-            f"named    {named}, {outcome.cause or 'no verdict'} – {'right' if outcome.right else 'WRONG'}",
-            f"took     {took} from the start of the job to the verdict",
-            f"pages    {outcome.pages_received} received by the webhook",
-            f"draft    {outcome.postmortem or 'none'}",
-            f"run      {outcome.run}",
-            *(
-                []
-                if outcome.cause
-                else [f"why      see {outcome.run}/torchrun.log: {_last_line(outcome.run)}"]
-            ),
-        )
-    )
-
-
-def _last_line(run: str) -> str:
-    """What the launcher said last; a job that did not train says there why."""
+def _ends_by_itself(job: subprocess.Popen[bytes], plan: Plan, started_t: float) -> bool:
+    """Wait until the process groups' time-out ends the job; False where it did not."""
+    patience_s = (plan.timeout_s or 0.0) + _AFTER_THE_TIMEOUT_S
     try:
-        lines = (Path(run) / "torchrun.log").read_text(errors="replace").split("\n")
-    except OSError:
-        return "it was not written"
-    return next((line.strip() for line in reversed(lines) if line.strip()), "it is empty")
+        job.wait(max(0.0, patience_s - (time.time() - started_t)) + _AFTER_THE_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        return False
+    return True

@@ -7,16 +7,17 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from train_ledger.cli.leave import BadInputError
 from train_ledger.cli.options import Json
 
-__all__ = ["Culprit", "HangAt", "Mode", "NewRun", "Ranks", "demo", "plant"]
+__all__ = ["Culprit", "HangAt", "Mode", "NewRun", "Ranks", "demo"]
 
 Culprit: TypeAlias = Annotated[int, typer.Option(min=0, help="The rank that leaves the common path.")]
 Mode: TypeAlias = Annotated[
     str,
     typer.Option(
-        metavar="MODE", help="How it leaves: sleep, loader, skip, type, size, abort, raise or lock_gil."
+        metavar="MODE",
+        help="How it leaves: sleep, loader, exhausted, skip, type, size, dtype, abort, order_swap, exception "
+        "or lock_gil.",
     ),
 ]
 HangAt: TypeAlias = Annotated[int, typer.Option(min=1, max=100_000, help="The step at which it leaves.")]
@@ -31,7 +32,7 @@ NewRun: TypeAlias = Annotated[
 
 def demo(
     culprit: Culprit = 3,
-    mode: Mode = "skip",
+    mode: Mode = "loader",
     run: NewRun = None,
     ranks: Ranks = 4,
     hang_at: HangAt = 20,
@@ -45,18 +46,10 @@ def demo(
     \b
     Example:
       train-ledger demo
-      train-ledger demo --culprit 0 --mode loader
+      train-ledger demo --culprit 0 --mode type
     """
-    return plant(culprit, mode, run, ranks, hang_at, json)
-
-
-def plant(culprit: int, mode: str, run: Path | None, ranks: int, hang_at: int, json: bool) -> int:
-    """Run the drill that `demo` and `drill hang` share."""
     from train_ledger import chaos
     from train_ledger.cli.output import show
 
-    if mode not in chaos.MODES:
-        raise BadInputError(f"--mode {mode} is not known; there are {', '.join(chaos.MODES)}")
-    if culprit >= ranks:
-        raise BadInputError(f"--culprit {culprit} is not one of the {ranks} ranks (0 to {ranks - 1})")
-    return chaos.demo(run, culprit=culprit, mode=mode, hang_at=hang_at, ranks=ranks, as_json=json, out=show)
+    plan = chaos.plan_of(mode, culprit, ranks, hang_at=hang_at)
+    return chaos.demo(run, plan, as_json=json, out=show)
