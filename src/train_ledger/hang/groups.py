@@ -43,6 +43,7 @@ class Standing:
     wrapped: bool = False
     enqueued: int | None = None
     since_ns: int = 0
+    active_only: bool = False
 
     @property
     def lowest_pending(self) -> int | None:
@@ -55,6 +56,11 @@ class Standing:
     @property
     def has_pending(self) -> bool:
         return self.held is not None and (self.held.lowest_pending is not None or bool(self.held.p2p))
+
+    @property
+    def holds_all(self) -> bool:
+        """Whether its dump holds all that it ever issued."""
+        return not (self.cut or self.wrapped or self.active_only)
 
     def op(self, seq: int) -> Op | None:
         """The operation with that sequence number, where the dump keeps it."""
@@ -217,11 +223,13 @@ def _view(
 
 def _standing(group: Group, dump: Dump, held: Held | None, lists_others: bool, counts_p2p: bool) -> Standing:
     """The recorder's own count is of no use where sends and receives count in it, too."""
-    cut = dump.cut is not None
-    enqueued = None if counts_p2p else dump.enqueued.get(group.name)
-    if held is not None:
-        return Standing(
-            dump.rank, held, cut, wrapped=dump.wrapped, enqueued=enqueued, since_ns=dump.oldest_ns
-        )
-    unseen = cut or lists_others
-    return Standing(dump.rank, None, unseen, wrapped=dump.wrapped, enqueued=enqueued, since_ns=dump.oldest_ns)
+    unseen = dump.cut is not None or (held is None and lists_others)
+    return Standing(
+        dump.rank,
+        held,
+        unseen,
+        wrapped=dump.wrapped,
+        enqueued=None if counts_p2p else dump.enqueued.get(group.name),
+        since_ns=dump.oldest_ns,
+        active_only=dump.active_only and dump.entries > 0,
+    )

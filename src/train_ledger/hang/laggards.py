@@ -2,8 +2,8 @@
 
 In a group, a rank waits at its lowest pending sequence number for every member that has not issued it (the
 host of that member stopped), and for every member that still hangs in an earlier operation which the waiter
-itself has finished (the GPU of that member stopped while its host ran ahead). In a send or receive it waits
-for the partner that has not posted its side.
+itself has finished (the GPU of that member stopped while its host ran ahead). Who still hangs in what needs
+all members, when others have finished it, waits for nobody.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from train_ledger.hang.dump import Op
+from train_ledger.hang.entry import Op
 from train_ledger.hang.groups import GroupView
 from train_ledger.hang.mismatch import Mismatch
 
-__all__ = ["Wait", "collective_waits", "p2p_waits"]
+__all__ = ["Wait", "collective_waits"]
 
 _STEPS_LOOKED_AT = 64
 
@@ -24,7 +24,8 @@ _STEPS_LOOKED_AT = 64
 class Wait:
     """`waiters` wait at `seq` for `late` (never came), `stuck` (came, do not finish) and `odd` (mismatch).
 
-    `unknown` are members of which the dumps cannot say whether they came. For a send or receive `p2p` is set.
+    `unknown` are members of which the dumps cannot say whether they came. For a send or receive `p2p` is set,
+    and `paired` where both sides are there.
     """
 
     view: GroupView
@@ -36,6 +37,7 @@ class Wait:
     odd: tuple[int, ...] = ()
     unknown: tuple[int, ...] = ()
     p2p: bool = False
+    paired: bool = False
 
     @property
     def targets(self) -> tuple[int, ...]:
@@ -71,9 +73,22 @@ def _mismatched(view: GroupView, mismatch: Mismatch, op: Op) -> Wait:
 
 def _waiting(view: GroupView, seq: int, op: Op, waiters: tuple[int, ...]) -> Wait:
     late, unknown = _not_there(view, seq)
+    if not late and (finished := _finished(view, seq, op)) and len(waiters) <= len(finished):
+        return Wait(view, seq, op, (), stuck=waiters)
     exact = any(held.exact for rank in waiters if (held := view.standings[rank].held))
     stuck = _stuck_before(view, seq) if exact else ()
     return Wait(view, seq, op, waiters, late, stuck, unknown=unknown)
+
+
+_ROOTED = ("broadcast", "_broadcast_oop", "reduce", "_reduce_oop", "gather", "scatter")
+_ENDS_WHEN_IT_FAILS = ("gloo",)
+
+
+def _finished(view: GroupView, seq: int, op: Op) -> list[int]:
+    """Members on which it is over, where that means that all members came."""
+    if op.name in _ROOTED or op.backend in _ENDS_WHEN_IT_FAILS:
+        return []
+    return [rank for rank, standing in view.standings.items() if standing.has_ended(seq)]
 
 
 def _not_there(view: GroupView, seq: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -97,28 +112,3 @@ def _stuck_before(view: GroupView, seq: int) -> tuple[int, ...]:
         if all(standing.reached(number) is not False for standing in view.standings.values())
     }
     return tuple(rank for rank, number in own.items() if number in all_came)
-
-
-def p2p_waits(view: GroupView) -> Iterator[Wait]:
-    """Sends without a receive posted and receives without a send, pair by pair; any source names nobody."""
-    posted: dict[tuple[int, int, bool], list[Op]] = {}
-    for standing in view.standings.values():
-        for op in standing.held.p2p if standing.held else ():
-            if op.source is not None and op.target is not None:
-                posted.setdefault((op.source, op.target, op.sends), []).append(op)
-    ranks = view.group.ranks
-    for (source, target, sends), ops in sorted(posted.items(), key=lambda item: item[0]):
-        other = len(posted.get((source, target, not sends), ()))
-        near, far = (source, target) if sends else (target, source)
-        if len(ops) <= other or not (0 <= near < len(ranks) and -1 <= far < len(ranks)):
-            continue
-        waiter, partner = ranks[near], ranks[far] if far >= 0 else None
-        yield _p2p_wait(view, ops[other], waiter, partner)
-
-
-def _p2p_wait(view: GroupView, op: Op, waiter: int, partner: int | None) -> Wait:
-    named = () if partner is None else (partner,)
-    standing = None if partner is None else view.standings.get(partner)
-    is_known = standing is not None and not standing.cut
-    late, unknown = (named, ()) if is_known else ((), named)
-    return Wait(view, op.seq, op, (waiter,), late, unknown=unknown, p2p=True)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from train_ledger.hang.dump import Op
+from train_ledger.hang.entry import Op
 from train_ledger.hang.groups import GroupView
 
 __all__ = ["Mismatch", "find_mismatch"]

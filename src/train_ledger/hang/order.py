@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
-from train_ledger.hang.dump import Op
+from train_ledger.hang.entry import Op
 from train_ledger.hang.groups import GroupView, is_telling
 from train_ledger.hang.laggards import Wait
 

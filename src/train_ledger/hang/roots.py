@@ -13,11 +13,12 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from train_ledger.answer import HANG_KINDS
-from train_ledger.hang.dump import Op
+from train_ledger.hang.entry import Op
 from train_ledger.hang.groups import GroupView, siblings_of
-from train_ledger.hang.laggards import Wait, collective_waits, p2p_waits
+from train_ledger.hang.laggards import Wait, collective_waits
 from train_ledger.hang.mismatch import Mismatch, find_mismatch
 from train_ledger.hang.order import out_of_order
+from train_ledger.hang.p2p import p2p_mismatches, p2p_waits
 from train_ledger.hang.wait_graph import WaitGraph
 
 __all__ = ["Root", "Roots", "find_roots"]
@@ -113,6 +114,12 @@ class _Case:
                 roots.append(
                     Root(found.kind, found.culprits, view, found.seq, found.odd, waiting, mismatch=found)
                 )
+        for view in self.views:
+            for found in p2p_mismatches(view):
+                waiting = tuple(sorted(found.ops))
+                roots.append(
+                    Root(found.kind, (), view, found.seq, found.odd, waiting, mismatch=found, p2p=True)
+                )
         return roots
 
     def at_the_bottom(self) -> list[Root]:
@@ -179,7 +186,7 @@ class _Case:
                 roots.append(_root_of("missing_ranks", absent, wait, seen=False))
             elif wait.unknown or _is_alone(wait):
                 undecided.append(wait)
-            elif wait.p2p:
+            elif wait.p2p and not wait.paired:
                 roots.append(_root_of("p2p_unpaired", (), wait))
             else:
                 roots.append(_root_of("no_mismatch", (), wait))
