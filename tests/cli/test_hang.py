@@ -136,3 +136,58 @@ def test_a_hostile_pickle_is_named_and_does_nothing(run: Path, tmp_path: Path) -
     told = _hang(run / "comm_traces")
     assert "comm_traces/rank_2" in told.stdout.split("\nnot read\n")[1]
     assert not (tmp_path / "PICKLE_WAS_RUN").exists()
+
+
+def test_the_table_stands_right_below_the_verdict(run: Path) -> None:
+    lines = _hang(run / "comm_traces").stdout.splitlines()
+    assert lines[:10] == [
+        "culprit: rank 3",
+        "",
+        "  group 0 (default_pg), ranks 0-3",
+        "  seq   ranks 0-2                         rank 3 (culprit)",
+        "  " + "-" * 71,
+        "    2   all_reduce [4] Float, completed   all_reduce [4] Float, completed",
+        "    3   all_reduce [4] Float, completed   all_reduce [4] Float, completed",
+        "    4   all_reduce [4] Float, completed   all_reduce [4] Float, completed",
+        "  > 5   all_reduce [4] Float, started     ! has not come",
+        "",
+    ]
+
+
+def test_the_entries_of_a_rank(run: Path) -> None:
+    told = _hang(run / "comm_traces", "--entries", "--ranks", "0,3", "--last", "2")
+    assert told.exit_code == 0
+    lines = told.stdout.splitlines()
+    assert lines[0].startswith("rank 0: 2 of 5 nccl entries; --last 0 lists all (")
+    assert (
+        "  5        0 (default_pg)   5     all_reduce [4] Float   started     01-15 08:00:05.000" in lines[4]
+    )
+    assert lines.count("stack #1") == 1
+    assert lines[lines.index("stack #1") + 1] == "    train.py:90 step"
+
+
+def test_the_entries_for_a_script(run: Path) -> None:
+    told = json.loads(_hang(run, "--entries", "--ranks", "3", "--groups", "default_pg", "--json").stdout)
+    assert told["schema"] == 1
+    assert list(told["ranks"]) == ["3"]
+    entries = told["ranks"]["3"]["entries"]
+    assert [entry["seq"] for entry in entries] == [1, 2, 3, 4]
+    assert entries[0]["op"] == "all_reduce"
+    assert told["stacks"] == {"1": ["train.py:90 step"]}
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--entries", "--ranks", "9"], "no dump of rank 9; there are dumps of ranks 0-3"),
+        (["--entries", "--ranks", "1-0"], "'1-0' is neither a rank nor a range of ranks like 7-9"),
+        (["--entries", "--ranks", "0-99999999999"], "neither a rank nor a range"),
+        (["--entries", "--groups", "tp"], "no entry of group tp; there are 0, default_pg"),
+        (["--entries", "--html", "x.html"], "say one of them"),
+        (["--ranks", "0"], "say --entries, too"),
+    ],
+)
+def test_what_cannot_be_listed_is_said_in_one_line(run: Path, options: list[str], said: str) -> None:
+    told = _hang(run / "comm_traces", *options)
+    assert told.exit_code == 2
+    assert said in told.stderr

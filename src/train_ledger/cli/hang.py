@@ -55,6 +55,24 @@ def hang(
         Path | None,
         typer.Option(metavar="RUN", help="Run directory: what is known of its ranks.", show_default=False),
     ] = None,
+    entries: Annotated[
+        bool, typer.Option("--entries", help="List what the ranks recorded, entry by entry, instead.")
+    ] = False,
+    ranks: Annotated[
+        str,
+        typer.Option(metavar="RANKS", help="With --entries: of these ranks, like 5,7-9.", show_default=False),
+    ] = "",
+    groups: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME,…",
+            help="With --entries: of groups of these names or descriptions.",
+            show_default=False,
+        ),
+    ] = "",
+    last: Annotated[
+        int, typer.Option(min=0, metavar="N", help="With --entries: the last N of each rank; 0 is all.")
+    ] = 20,
     json: Json = False,
     html: Html = None,
 ) -> int:
@@ -67,16 +85,39 @@ def hang(
     Example:
       train-ledger hang runs/r42/comm_traces --stacks runs/r42/stacks
       train-ledger hang --run runs/r42 --json
+      train-ledger hang runs/r42 --entries --ranks 5,7-9 --groups default_pg
     """
     from train_ledger.cli.output import answered
 
     given = _given(dumps or [], stacks, run)
+    if entries:
+        return _entries(given, ranks, groups, last, json=json, html=html)
+    if ranks or groups:
+        raise BadInputError("--ranks and --groups choose entries: say --entries, too")
     examined = _examined(given)
     answer = examined.answer
     if logs is not None:
         unread = f"logs: {logs} was not read; this version reads dumps, stacks and the run's own signals"
         answer = dataclasses.replace(answer, not_observed=(*answer.not_observed, unread))
     return answered(answer, json=json, html=html, title=given.title, picture=examined.picture)
+
+
+def _entries(given: _Given, ranks: str, groups: str, last: int, *, json: bool, html: Path | None) -> int:
+    from train_ledger import config
+    from train_ledger.cli.entries import Chosen, rank_list, show_entries
+
+    if html is not None:
+        raise BadInputError("--html writes the answer, and --entries lists entries: say one of them")
+    names = tuple(name.strip() for name in groups.split(",") if name.strip())
+    chosen = Chosen(rank_list(ranks) if ranks else None, names, last)
+    settings = config.load(given.run)
+    dumps = given.dumps
+    if given.run is not None and not dumps:
+        from train_ledger.ops import observe
+
+        state, _ = observe(given.run, settings)
+        dumps = _with_those_of_the_run(given, given.run, state.attempt).dumps
+    return show_entries(dumps, chosen, settings.limits, json=json)
 
 
 def _given(dumps: Sequence[Path], stacks: Path | None, run: Path | None) -> _Given:

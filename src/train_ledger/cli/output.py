@@ -14,7 +14,7 @@ from train_ledger.cli.leave import BadInputError
 from train_ledger.render import Picture, Report, as_html, as_json, as_text, wants_colour
 from train_ledger.run_dir import write_atomically
 
-__all__ = ["answered", "show", "show_report", "write_file"]
+__all__ = ["answered", "show", "show_report", "terminal_width", "write_file"]
 
 _WIDEST = 120
 
@@ -91,11 +91,11 @@ def show_report(
     report: HangAnswer | Diagnosis | Report, *, currency: str = "", picture: Picture | None = None
 ) -> None:
     """For a person, as the terminal allows."""
-    width, colour = _terminal_width(), wants_colour(sys.stdout)
+    width, colour = terminal_width(), wants_colour(sys.stdout)
     show(as_text(report, width=width, colour=colour, currency=currency, picture=picture))
 
 
-def _terminal_width() -> int | None:
+def terminal_width() -> int | None:
     """Columns to wrap prose to; None where no terminal shows it, so that each point stays one line."""
     return min(shutil.get_terminal_size().columns, _WIDEST) if sys.stdout.isatty() else None
 

@@ -21,7 +21,7 @@ from train_ledger.hang.group_table import MOST_RANKS
 from train_ledger.hang.readers import read_all
 from train_ledger.hang.worker import Job
 
-__all__ = ["Dumps", "host_of", "listed", "rank_of", "read_dumps", "shown", "why_no_rank"]
+__all__ = ["Dumps", "host_of", "jobs_in", "listed", "rank_of", "read_dumps", "shown", "why_no_rank"]
 
 _CLOCKS_DIFFER_NS = 60 * 10**9
 _LONG_AGO_NS = 3600 * 10**9
@@ -74,14 +74,7 @@ def read_dumps(paths: Sequence[Path], limits: Limits, since_t: float | None = No
 
     A dump whose file and newest entry are both from before `since_t` (unix seconds) is stale.
     """
-    jobs, sizes, refused = [], [], {}
-    for path, why in sorted(listed(paths).items()):
-        found = why or _job(path, limits)
-        if isinstance(found, str):
-            refused[path] = found
-        else:
-            jobs.append(found[0])
-            sizes.append(found[1])
+    jobs, sizes, refused = jobs_in(paths, limits)
     read: list[Dump] = []
     unreadable = []
     for job, reply in zip(jobs, read_all(jobs, sizes, limits), strict=True):
@@ -95,6 +88,19 @@ def read_dumps(paths: Sequence[Path], limits: Limits, since_t: float | None = No
     kept, stale = _told_apart(read, since_t)
     damaged = _damaged(refused, read) - {dump.rank for dump in kept}
     return Dumps(kept, tuple(sorted(unreadable, key=_by_file)), tuple(sorted(damaged)), stale)
+
+
+def jobs_in(paths: Sequence[Path], limits: Limits) -> tuple[list[Job], list[int], dict[Path, str]]:
+    """The files to be read with their sizes in bytes, and why others are not even opened."""
+    jobs, sizes, refused = [], [], {}
+    for path, why in sorted(listed(paths).items()):
+        found = why or _job(path, limits)
+        if isinstance(found, str):
+            refused[path] = found
+        else:
+            jobs.append(found[0])
+            sizes.append(found[1])
+    return jobs, sizes, refused
 
 
 def _by_file(entry: Unreadable) -> str:

@@ -19,67 +19,94 @@ from typing import BinaryIO
 import msgspec
 
 from train_ledger.hang.dump import Dump, reduce_dump
-from train_ledger.hang.pickles import RefusedError, load
+from train_ledger.hang.listing import Listing, Wanted, list_entries
+from train_ledger.hang.pickles import Loaded, RefusedError, load
 
 __all__ = ["HEADER", "Job", "Reply", "main"]
 
 HEADER = struct.Struct("<I")
 """Each message is its length in four bytes and msgpack."""
+_SPARE_BYTES = 256 << 20
+_TIMES_ITS_SIZE = 64
 
 
 class Job(msgspec.Struct, frozen=True, array_like=True):
-    """One file to be read; the rank and host are those of its name."""
+    """One file to be read; the rank and host are those of its name. `wanted`: its entries, no summary."""
 
     path: bytes
     rank: int
     host: str | None
     mtime: float
+    wanted: Wanted | None = None
 
 
 class Reply(msgspec.Struct, frozen=True, array_like=True):
-    """The summary of a file, or why there is none."""
+    """The summary of a file or its entries, or why there are none."""
 
     dump: Dump | None
     why: str | None = None
+    listing: Listing | None = None
 
 
 def main(memory_bytes: int, cpu_s: int) -> None:
     """Answer jobs until standard input ends."""
     gc.disable()  # dumps hold no cycles, and looking for them doubles the time
-    _limit_memory(memory_bytes)
     decoder, encoder = msgspec.msgpack.Decoder(Job), msgspec.msgpack.Encoder()
     while (message := _receive(sys.stdin.buffer)) is not None:
         _limit_cpu(cpu_s)
-        _send(sys.stdout.buffer, encoder.encode(_read(decoder.decode(message), memory_bytes)))
+        job = decoder.decode(message)
+        _send(sys.stdout.buffer, encoder.encode(_read(job, _limit_memory(memory_bytes, _size_of(job)))))
 
 
 def _read(job: Job, memory_bytes: int) -> Reply:
     try:
         loaded = load(Path(os.fsdecode(job.path)))
-        dump = reduce_dump(
-            loaded.content,
-            file=job.path.decode("utf-8", "replace"),
-            rank=job.rank,
-            host=job.host,
-            mtime=job.mtime,
-            cut=loaded.cut,
-        )
+        reply = _reduced(job, loaded)
     except (RefusedError, OSError) as error:
         return Reply(None, str(error).encode("utf-8", "replace").decode())
     except MemoryError:
         return Reply(None, f"refused: it asks for more than {memory_bytes >> 20} MiB of memory")
     except RecursionError:
         return Reply(None, "refused: nested too deeply")
-    if dump is None:
+    if reply.dump is None and reply.listing is None:
         return Reply(None, "no Flight Recorder dump: it holds neither a list of entries nor a version")
-    return Reply(dump)
+    return reply
 
 
-def _limit_memory(memory_bytes: int) -> None:
+def _reduced(job: Job, loaded: Loaded) -> Reply:
+    file = job.path.decode("utf-8", "replace")
+    rank, host, mtime, cut = job.rank, job.host, job.mtime, loaded.cut
+    if job.wanted is None:
+        return Reply(reduce_dump(loaded.content, file=file, rank=rank, host=host, mtime=mtime, cut=cut))
+    listing = list_entries(loaded.content, job.wanted, file=file, rank=rank, host=host, mtime=mtime, cut=cut)
+    return Reply(None, listing=listing)
+
+
+def _size_of(job: Job) -> int:
+    try:
+        return os.stat(job.path).st_size
+    except (OSError, ValueError):  # why, says who opens it
+        return 0
+
+
+def _limit_memory(most_bytes: int, size_bytes: int) -> int:
+    """A file's share on top of what is held already, all together no more than `most_bytes`; the share.
+
+    Five bytes of a pickle can ask for gigabytes; an honest dump takes ten times its size.
+    """
+    if (held := _held_bytes()) > 2 * _SPARE_BYTES:
+        gc.collect()  # dumps that refer to themselves
+        held = _held_bytes()
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    wanted = memory_bytes if hard == resource.RLIM_INFINITY else min(memory_bytes, hard)
-    resource.setrlimit(resource.RLIMIT_AS, (wanted, hard))
+    most_bytes = most_bytes if hard == resource.RLIM_INFINITY else min(most_bytes, hard)
+    share = min(most_bytes, _SPARE_BYTES + _TIMES_ITS_SIZE * size_bytes)
+    resource.setrlimit(resource.RLIMIT_AS, (min(held + share, most_bytes), hard))
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    return share
+
+
+def _held_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 
 
 def _limit_cpu(cpu_s: int) -> None:

@@ -7,13 +7,14 @@ part carries a ">", what differs or is absent there a "!".
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from train_ledger.render.harmless import harmless
 from train_ledger.render.picture import Cell, Column, Mark, Step, Table
 from train_ledger.render.ranks import ranks_in_words
 
-__all__ = ["grid_lines", "heading_of"]
+__all__ = ["Word", "grid_lines", "heading_of", "ruled_lines"]
 
 _NATURAL = 160
 """Columns of a table that nobody gave a width; longer cells are wrapped."""
@@ -24,6 +25,33 @@ _STYLES: dict[Mark, str] = {"odd": "bold red", "absent": "bold red", "unknown": 
 
 def grid_lines(table: Table, *, width: int | None, colour: bool) -> Iterator[str]:
     """The table line by line, indented as the rest of a report."""
+    heads = [Word(table.head)]
+    for column in table.columns:
+        style = "bold red" if column.note.startswith("culprit") else "bold"
+        heads.append(Word(heading_of(column), style))
+    yield from ruled_lines(heads, [[*_row(step)] for step in table.steps], width=width, colour=colour)
+    yield from (f"  {harmless(note)}" for note in table.notes)
+
+
+class Word(NamedTuple):
+    """What stands in a cell, and its style in rich's words."""
+
+    text: str
+    style: str = ""
+
+
+def ruled_lines(
+    heads: Sequence[Word],
+    rows: Iterable[Sequence[Word]],
+    *,
+    width: int | None,
+    colour: bool,
+    unbroken: Collection[int] = (0,),
+) -> Iterator[str]:
+    """Columns under their heads with a line between.
+
+    Where `width` is too small cells are wrapped, but for those of the columns that stay `unbroken`.
+    """
     from rich.box import Box
     from rich.console import Console
     from rich.padding import Padding
@@ -32,12 +60,10 @@ def grid_lines(table: Table, *, width: int | None, colour: bool) -> Iterator[str
 
     line = Box(_LINE_BELOW_HEAD, ascii=True)
     grid = Grid(box=line, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
-    grid.add_column(Text(table.head), no_wrap=True)
-    for column in table.columns:
-        style = "bold red" if column.note.startswith("culprit") else "bold"
-        grid.add_column(Text(heading_of(column), style=style), overflow="fold")
-    for step in table.steps:
-        grid.add_row(*(Text(text, style=style) for text, style in _row(step)))
+    for place, head in enumerate(heads):
+        grid.add_column(Text(head.text, style=head.style), no_wrap=place in unbroken, overflow="fold")
+    for row in rows:
+        grid.add_row(*(Text(word.text, style=word.style) for word in row))
     out = io.StringIO()
     console = Console(
         file=out,
@@ -51,7 +77,6 @@ def grid_lines(table: Table, *, width: int | None, colour: bool) -> Iterator[str
     )
     console.print(Padding(grid, (0, 0, 0, 2)))
     yield from (line.rstrip() for line in out.getvalue().splitlines())
-    yield from (f"  {harmless(note)}" for note in table.notes)
 
 
 def heading_of(column: Column) -> str:
@@ -62,10 +87,10 @@ def heading_of(column: Column) -> str:
     return f"{ranks} ({column.note})" if column.note else ranks
 
 
-def _row(step: Step) -> Iterator[tuple[str, str]]:
-    yield (f"> {step.label}", "bold") if step.here else (f"  {step.label}", "")
+def _row(step: Step) -> Iterator[Word]:
+    yield Word(f"> {step.label}", "bold") if step.here else Word(f"  {step.label}")
     for cell in step.cells:
-        yield _flagged(cell), _STYLES.get(cell.mark, "")
+        yield Word(_flagged(cell), _STYLES.get(cell.mark, ""))
 
 
 def _flagged(cell: Cell) -> str:

@@ -1,0 +1,93 @@
+"""What did these ranks record, entry by entry?"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import msgspec
+
+from train_ledger.answer import Unreadable
+from train_ledger.config import Limits
+from train_ledger.hang.dump_files import jobs_in, shown
+from train_ledger.hang.listing import Entry, Listing, Wanted
+from train_ledger.hang.readers import read_all
+
+__all__ = ["Entries", "Entry", "Listing", "entries_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """One listing a rank, by rank, what could not be read, and the ranks of all files that are there.
+
+    The stacks of all listings are numbered together: `stacks` holds each once, and the `stack` of an entry is
+    its place there.
+    """
+
+    listings: tuple[Listing, ...]
+    stacks: tuple[tuple[str, ...], ...] = ()
+    unreadable: tuple[Unreadable, ...] = ()
+    ranks: tuple[int, ...] = ()
+
+
+def entries_of(
+    paths: Sequence[Path],
+    *,
+    ranks: Collection[int] | None = None,
+    groups: Sequence[str] = (),
+    last: int = 0,
+    limits: Limits | None = None,
+) -> Entries:
+    """The entries of `ranks` (None: all) in the dumps under `paths`, the `last` of each (0: all).
+
+    `groups` are names or descriptions. Of several dumps of one rank the newest is listed. Files are read in
+    processes under limits, as for the analysis; nothing in them raises here.
+    """
+    limits = limits or Limits()
+    jobs, sizes, refused = jobs_in(paths, limits)
+    there = tuple(sorted({job.rank for job in jobs}))
+    wanted = Wanted(tuple(groups), max(0, last))
+    asked = [
+        (msgspec.structs.replace(job, wanted=wanted), size)
+        for job, size in zip(jobs, sizes, strict=True)
+        if ranks is None or job.rank in ranks
+    ]
+    replies = read_all([job for job, _ in asked], [size for _, size in asked], limits)
+    unreadable = [Unreadable(shown(path), why) for path, why in refused.items()] if ranks is None else []
+    listings: list[Listing] = []
+    for (job, _), reply in zip(asked, replies, strict=True):
+        if reply.listing is None:
+            unreadable.append(Unreadable(shown(Path(os.fsdecode(job.path))), reply.why or "not read"))
+            continue
+        listings.append(reply.listing)
+        if reply.listing.cut:
+            unreadable.append(Unreadable(reply.listing.file, reply.listing.cut))
+    newest, older = _newest(listings)
+    unreadable += [Unreadable(it.file, f"an older dump of rank {it.rank}, left out") for it in older]
+    return replace(_numbered(newest), unreadable=tuple(unreadable), ranks=there)
+
+
+def _newest(listings: Sequence[Listing]) -> tuple[list[Listing], list[Listing]]:
+    by_rank: dict[int, Listing] = {}
+    older = []
+    for listing in sorted(listings, key=lambda it: (it.newest_ns, it.mtime, it.file)):
+        if listing.rank in by_rank:
+            older.append(by_rank[listing.rank])
+        by_rank[listing.rank] = listing
+    return [by_rank[rank] for rank in sorted(by_rank)], older
+
+
+def _numbered(listings: Sequence[Listing]) -> Entries:
+    """With the stacks of all ranks numbered together: most ranks have the same ones."""
+    numbers: dict[tuple[str, ...], int] = {}
+    renumbered = []
+    for listing in listings:
+        places = [numbers.setdefault(frames, len(numbers)) for frames in listing.stacks]
+        entries = tuple(
+            entry if entry.stack is None else msgspec.structs.replace(entry, stack=places[entry.stack])
+            for entry in listing.entries
+        )
+        renumbered.append(msgspec.structs.replace(listing, entries=entries, stacks=()))
+    return Entries(tuple(renumbered), tuple(numbers))
