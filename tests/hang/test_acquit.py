@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from hang.recorder import Job, answer_of
-from train_ledger.hang import RankStack, stacks
+from train_ledger.hang import RankKnowledge, RankStack, stacks
+from train_ledger.hang.knowledge import TimedOut
 from train_ledger.hang.stacks import Frame, Thread
 
 C10D = "/opt/venv/lib/python3.11/site-packages/torch/distributed/distributed_c10d.py"
@@ -54,3 +55,14 @@ def test_a_wait_of_c_for_the_store_or_for_a_send_counts_too() -> None:
 
 def test_the_rank_that_sleeps_is_still_accused_alone() -> None:
     assert answer_of(four_ranks({1}), stacks={1: asleep(1)}).culprits == (1,)
+
+
+def test_a_rank_without_a_dump_whose_own_watchdog_timed_out_there_had_come() -> None:
+    """Its log speaks where its dump is missing; a report on another group or an earlier number does not."""
+    job = Job(4)
+    job.issue(range(4), done=True)
+    job.issue([0, 1, 2])
+    came = RankKnowledge(3, timed_out=(TimedOut(2, "ALLREDUCE", "0"),))
+    elsewhere = RankKnowledge(3, timed_out=(TimedOut(2, "ALLREDUCE", "7"), TimedOut(1, "ALLREDUCE", "0")))
+    assert answer_of(job, [0, 1, 2], known={3: came}).culprits == ()
+    assert answer_of(job, [0, 1, 2], known={3: elsewhere}).culprits == (3,)

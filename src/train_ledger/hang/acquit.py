@@ -29,7 +29,17 @@ def acquit(found: Roots, evidence: Evidence) -> Roots:
     return replace(found, roots=kept, victims_of=_victims(found.victims_of, waiting))
 
 
+def _came(root: Root, rank: int, evidence: Evidence) -> bool:
+    """Whether its own watchdog says that it waited in this very operation."""
+    known = evidence.known.get(rank)
+    return (
+        root.kind == "missing_ranks" and known is not None and known.came_to(root.view.group.name, root.seq)
+    )
+
+
 def _waits(root: Root, rank: int, evidence: Evidence) -> bool:
+    if _came(root, rank, evidence):
+        return True
     if root.kind != "missing_ranks" or rank in evidence.fallen or rank not in evidence.stacks:
         return False
     return stand_of(evidence.stacks[rank]).where == "collective"
@@ -39,7 +49,10 @@ def _without(root: Root, waiting: set[int]) -> Root:
     acquitted = tuple(sorted(waiting.intersection(root.culprits)))
     if not acquitted or root.kind != "missing_ranks":
         return root
-    said = f"not accused: {ranks_in_words(acquitted)}, whose stack waits in what the recorder does not show"
+    said = (
+        f"not accused: {ranks_in_words(acquitted)}, whose stack waits in what the recorder does not show, or "
+        "whose own watchdog timed out in this operation"
+    )
     return replace(
         root,
         culprits=tuple(rank for rank in root.culprits if rank not in waiting),

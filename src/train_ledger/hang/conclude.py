@@ -6,15 +6,17 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from train_ledger.answer import Confidence, Finding, HangAnswer, RuledOut
-from train_ledger.hang.causes import suspect
+from train_ledger.hang.causes import Signs, suspect
 from train_ledger.hang.dump_files import Dumps
 from train_ledger.hang.findings import Evidence, confidence_of, finding_of
 from train_ledger.hang.groups import GroupView
 from train_ledger.hang.knowledge import in_words
 from train_ledger.hang.laggards import Wait
 from train_ledger.hang.next_commands import next_commands
+from train_ledger.hang.rank_lines import of_rank
 from train_ledger.hang.roots import Roots
 from train_ledger.hang.stacks import frame_of
+from train_ledger.hang.told import told, undecided
 from train_ledger.render import ranks_in_words
 
 __all__ = ["conclude"]
@@ -35,17 +37,21 @@ def conclude(
     `beyond_bounds` says in words what was too large to be reasoned over.
     """
     findings = tuple(finding_of(root, evidence) for root in found.roots)
-    if not findings and evidence.fallen:
-        findings = (_of_the_fallen(evidence, world),)
     seen = {*evidence.dumps, *read.damaged}
     missing = tuple(rank for rank in world if rank not in seen)
+    gaps = [*_gaps(missing, read, evidence), *beyond_bounds]
+    by_logs = None
+    if not findings and evidence.fallen:
+        findings = (_of_the_fallen(evidence, world),)
+    elif not findings and (gaps or found.undecided):
+        by_logs = told(evidence.known, world)
+        findings = (by_logs.finding,) if by_logs else ()
     first = findings[0] if findings else None
-    gaps = [*_gaps(missing, read), *beyond_bounds]
     verdict = _verdict(findings, found, evidence, gaps)
     return HangAnswer(
         verdict=verdict,
         culprits=tuple(sorted({rank for finding in findings for rank in finding.culprits})),
-        confidence=_confidence(found, findings, evidence, verdict),
+        confidence=by_logs.confidence if by_logs else _confidence(found, findings, evidence, verdict),
         kind=first.kind if first else None,
         seq=first.seq if first else None,
         op=first.op if first else None,
@@ -56,7 +62,7 @@ def conclude(
         missing_dumps=missing,
         stale=read.stale,
         ruled_out=tuple(_ruled_out(found, views, evidence)),
-        not_observed=tuple(_not_observed(found, views, evidence, gaps)),
+        not_observed=tuple(_not_observed(found, views, evidence, gaps, by_logs or bool(findings))),
         next=tuple(next_commands(findings, evidence, [*read.stale, *(it.file for it in read.unreadable)])),
     )
 
@@ -66,11 +72,7 @@ def _verdict(
 ) -> Literal["hang", "no_hang", "cannot_tell"]:
     if findings:
         return "hang"
-    if (
-        gaps
-        or found.undecided
-        or not any(dump.entries or dump.enqueued for dump in evidence.dumps.values())
-    ):
+    if gaps or found.undecided or not any(dump.entries or dump.enqueued for dump in evidence.dumps.values()):
         return "cannot_tell"
     return "no_hang"
 
@@ -88,7 +90,7 @@ def _confidence(found: Roots, findings: Sequence[Finding], evidence: Evidence, v
 def _of_the_fallen(evidence: Evidence, world: Sequence[int]) -> Finding:
     """Nothing is pending in the dumps, but a rank is known to have died or raised by itself."""
     culprits = tuple(sorted(evidence.fallen))
-    suspicion = suspect("missing_ranks", "", None, fell=True)
+    suspicion = suspect(Signs("missing_ranks", rank=evidence.known[culprits[0]], fell=True))
     stack = evidence.stacks.get(culprits[0])
     return Finding(
         kind="missing_ranks",
@@ -101,6 +103,7 @@ def _of_the_fallen(evidence: Evidence, world: Sequence[int]) -> Finding:
         cause_suspected=suspicion.cause,
         fix=suspicion.fix,
         evidence=(
+            *(line for rank in culprits for line in of_rank(evidence.known[rank])),
             *(said for rank in culprits if (said := in_words(evidence.known[rank]))),
             "no operation is pending in the dumps that were read",
         ),
@@ -132,15 +135,26 @@ def _groups(views: Sequence[GroupView]) -> str:
     return views[0].label if len(views) == 1 else f"each of {len(views)} groups"
 
 
-def _gaps(missing: Sequence[int], read: Dumps) -> Iterator[str]:
+def _gaps(missing: Sequence[int], read: Dumps, evidence: Evidence) -> Iterator[str]:
     if not read.dumps:
         yield "dumps: none could be read"
     if missing:
         yield f"{_dumps_of(missing)}: none was found, so whether {_joined(missing)} is not known"
+        yield from _reasons(missing, evidence)
     if read.damaged:
         yield f"{_dumps_of(read.damaged)}: there, but not readable"
     if cut := [dump.rank for dump in read.dumps if dump.cut]:
         yield f"{_dumps_of(cut)}: read in part, so what does not show there may yet have been"
+
+
+def _reasons(missing: Sequence[int], evidence: Evidence) -> Iterator[str]:
+    """Why there is no dump, where a log says so; ranks of one reason in one line."""
+    by_reason: dict[str, list[int]] = {}
+    for rank in missing:
+        if (known := evidence.known.get(rank)) and known.no_dump:
+            by_reason.setdefault(known.no_dump, []).append(rank)
+    for reason, ranks in sorted(by_reason.items(), key=lambda it: -len(it[1])):
+        yield f"{_dumps_of(ranks)}: {reason}"
 
 
 def _dumps_of(ranks: Sequence[int]) -> str:
@@ -152,10 +166,16 @@ def _joined(ranks: Sequence[int]) -> str:
 
 
 def _not_observed(
-    found: Roots, views: Sequence[GroupView], evidence: Evidence, gaps: Sequence[str]
+    found: Roots,
+    views: Sequence[GroupView],
+    evidence: Evidence,
+    gaps: Sequence[str],
+    is_answered: object,
 ) -> Iterator[str]:
     dumps = evidence.dumps.values()
     yield from gaps
+    if not is_answered:
+        yield from undecided(evidence.known)
     if dumps and not any(dump.has_frames for dump in dumps):
         yield "frames: the dumps hold none"
     if any(held.backend == "gloo" for dump in dumps for held in dump.groups):
@@ -167,7 +187,8 @@ def _not_observed(
     if not evidence.stacks:
         yield "stacks: none were handed in"
     yield from (_undecided(wait) for wait in found.undecided)
-    yield "hardware: dumps say nothing of GPUs, links and hosts"
+    if not any(it.gpu_faults for it in evidence.known.values()):
+        yield "hardware: dumps say nothing of GPUs, links and hosts"
 
 
 def _undecided(wait: Wait) -> str:

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from train_ledger.answer import Confidence, Finding
-from train_ledger.hang.causes import Suspicion, suspect
+from train_ledger.hang.causes import Shape, Signs, Suspicion, suspect
 from train_ledger.hang.dump import Dump, Op
 from train_ledger.hang.frames import parse_frame, user_frame
 from train_ledger.hang.groups import GroupView
 from train_ledger.hang.knowledge import RankKnowledge, in_words
+from train_ledger.hang.rank_lines import of_rank, timeouts_line
 from train_ledger.hang.roots import Root
 from train_ledger.hang.stacks import RankStack, frame_of, stand_of
 from train_ledger.render import ranks_in_words
 
 __all__ = ["Evidence", "confidence_of", "finding_of"]
 
-_SHOWN = 8
+_SHOWN = 3
+_MOST_LINES = 9
 _LONGEST_HANG_S = 24 * 3600
 """Beyond, the file was copied or unpacked, and its time says nothing."""
 
@@ -52,8 +55,18 @@ def finding_of(root: Root, evidence: Evidence) -> Finding:
         frame=_frame(root, evidence),
         cause_suspected=suspicion.cause,
         fix=suspicion.fix,
-        evidence=tuple(_lines(root, evidence)),
+        evidence=tuple(_shortened([*dict.fromkeys(_lines(root, evidence))])),
     )
+
+
+def _shortened(lines: Sequence[str]) -> Sequence[str]:
+    """What can be read at three in the morning: the most telling lines, and how many more there are."""
+    if len(lines) <= _MOST_LINES:
+        return lines
+    return [
+        *lines[: _MOST_LINES - 1],
+        f"and {len(lines) - _MOST_LINES + 1} more lines of evidence like these",
+    ]
 
 
 def confidence_of(root: Root, evidence: Evidence) -> Confidence:
@@ -80,13 +93,43 @@ def _suspicion(root: Root, evidence: Evidence) -> Suspicion:
     first = root.culprits[0] if root.culprits else None
     stack = evidence.stacks.get(first) if first is not None else None
     usual = root.mismatch.usual if root.mismatch else None
-    return suspect(
-        root.kind,
-        root.op.name,
-        usual.name if usual else None,
-        where=stand_of(stack).what if stack else "",
+    signs = Signs(
+        kind=root.kind,
+        op=root.op.name,
+        others_op=usual.name if usual else None,
+        stand=stand_of(stack) if stack else None,
+        rank=evidence.known.get(first) if first is not None else None,
         fell=first in evidence.fallen,
+        sizes=_sizes(root),
+        shift=_shift(root),
     )
+    return suspect(signs)
+
+
+def _sizes(root: Root) -> tuple[Shape, Shape] | None:
+    if root.mismatch is None or root.mismatch.usual is None or not root.culprits:
+        return None
+    return root.mismatch.odd.input_sizes, root.mismatch.usual.input_sizes
+
+
+def _shift(root: Root) -> Literal["skipped", "extra"] | None:
+    """Whether the culprits stand one call ahead of the others or behind them, by what came next."""
+    if root.mismatch is None or root.mismatch.usual is None or not root.culprits:
+        return None
+    odd, usual = root.mismatch.odd, root.mismatch.usual
+    for rank, standing in root.view.standings.items():
+        following = standing.op(root.seq + 1)
+        if following is None:
+            continue
+        if rank in root.culprits and _alike(following, usual):
+            return "extra"
+        if rank not in root.culprits and _alike(following, odd):
+            return "skipped"
+    return None
+
+
+def _alike(one: Op, other: Op) -> bool:
+    return one.name == other.name and one.input_sizes == other.input_sizes
 
 
 def _frame(root: Root, evidence: Evidence) -> str | None:
@@ -115,6 +158,8 @@ def _lines(root: Root, evidence: Evidence) -> Iterator[str]:
     else:
         yield _who_waits(root) + _since(root, evidence)
     yield from root.why
+    if told := timeouts_line(evidence.known, root.seq, root.view.group.name):
+        yield told
     for rank in root.culprits[:_SHOWN]:
         yield from _of_culprit(rank, root, evidence)
     if len(root.culprits) > _SHOWN:
@@ -177,6 +222,9 @@ def _brought(op: Op) -> str:
 
 
 def _of_culprit(rank: int, root: Root, evidence: Evidence) -> Iterator[str]:
+    known = evidence.known.get(rank)
+    if known is not None:
+        yield from of_rank(known)
     dump = evidence.dumps.get(rank)
     if dump is None:
         yield f"rank {rank} left no dump: whether it joined is not known"
@@ -189,8 +237,7 @@ def _of_culprit(rank: int, root: Root, evidence: Evidence) -> Iterator[str]:
         yield f"stack of rank {rank}: {stand.what}" + (f", at {stand.frame}" if stand.frame else "")
     elif dump and root.kind == "missing_ranks" and (frame := _frame_of_op(dump.last)):
         yield f"rank {rank} issued its last operation at {frame}; where it stands now, only its stack says"
-    said = in_words(evidence.known[rank]) if rank in evidence.known else None
-    if said:
+    if known is not None and (said := in_words(known)):
         yield said
 
 

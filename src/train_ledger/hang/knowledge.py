@@ -13,15 +13,61 @@ from dataclasses import dataclass
 
 from train_ledger.render import harmless
 
-__all__ = ["RankKnowledge", "first_fallen", "in_words"]
+__all__ = ["Brought", "GpuFault", "RankKnowledge", "TimedOut", "first_fallen", "in_words"]
+
+
+@dataclass(frozen=True, slots=True)
+class TimedOut:
+    """What a rank's own watchdog said: it had come to this operation, and the operation did not end.
+
+    `group` is the group's name as dumps have it ("0" is the default group), None where the log does not say.
+    """
+
+    seq: int | None
+    op: str | None = None
+    group: str | None = None
+    timeout_s: float | None = None
+    t: float | None = None
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """What a rank came with, as TORCH_DISTRIBUTED_DEBUG=DETAIL compared it: operation, shapes, types."""
+
+    op: str | None
+    seq: int | None = None
+    shape: str | None = None
+    dtypes: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GpuFault:
+    """An XID of a rank's GPU, by the kernel log of its host; `level` is page, record or ignore."""
+
+    code: int
+    meaning: str = ""
+    level: str = "record"
+    pci: str | None = None
+    t: float | None = None
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class RankKnowledge:
-    """What the run's own files say of one rank; None or False where they say nothing.
+    """What the run's own files and logs say of one rank; None, False or nothing where they say nothing.
 
-    `exception` is "Type: message", `signal` the number of the signal that ended the process, `ended` that the
+    `exception` is "Type: message", `signal` the number of the signal that ended the process, `exit_code` the
+    status it ended with, `failed_first` that the launcher saw it fail before the others, `ended` that the
     rank itself said that its run ended.
+
+    Of logs: `timed_out` are the reports of its watchdog, the earliest number first; `enqueued` is the last
+    number of the default group that it had issued when it was asked for a dump; `brought` is what it came
+    with where DETAIL found a mismatch; `missed_barrier` that rank 0 waited for it in vain in a monitored
+    barrier; `stuck` that its watchdog itself made no progress, `no_gil` that its interpreter lock was not to
+    be had; `no_memory` that the kernel killed it for want of memory; `no_dump` is why it left no dump, in
+    words; `log_t` when its own log was written last, `has_log` that any line in the logs is its own.
+    `gpu_faults` are those of its GPU.
     """
 
     rank: int
@@ -32,6 +78,23 @@ class RankKnowledge:
     ended: bool = False
     exception: str | None = None
     signal: int | None = None
+    exit_code: int | None = None
+    failed_first: bool = False
+    timed_out: tuple[TimedOut, ...] = ()
+    enqueued: int | None = None
+    brought: Brought | None = None
+    missed_barrier: bool = False
+    stuck: bool = False
+    no_gil: bool = False
+    no_memory: bool = False
+    no_dump: str | None = None
+    log_t: float | None = None
+    has_log: bool = False
+    gpu_faults: tuple[GpuFault, ...] = ()
+
+    def came_to(self, group: str, seq: int) -> bool:
+        """Whether its own watchdog says that it had issued this number of this group."""
+        return any(it.group == group and it.seq is not None and it.seq >= seq for it in self.timed_out)
 
 
 _CONSEQUENCES = (
@@ -47,6 +110,14 @@ _CONSEQUENCES = (
     "communicator was aborted",
     "nccl communicator encountered error",
     "no route to host",
+    "pair closure",
+    "detected mismatch between collectives",
+    "monitoredbarrier",
+    "clients joined",
+    "client socket has timed out",
+    "timed out initializing",
+    "recvvalue failed",
+    "sendbytes failed",
 )
 _DONE_TO_IT = (signals.SIGTERM, signals.SIGINT, signals.SIGABRT)
 
@@ -54,12 +125,16 @@ _DONE_TO_IT = (signals.SIGTERM, signals.SIGINT, signals.SIGABRT)
 def first_fallen(known: Mapping[int, RankKnowledge], world: Collection[int]) -> tuple[int, ...]:
     """The ranks that fell by themselves; empty where a death can as well be a consequence.
 
-    First those that say why. Else few ranks that are gone without a word, or that said that their run ended,
-    while the others go on, or tell of a closed connection or of the launcher's signal.
+    First those that say why, or that the kernel killed. Else the one that the launcher saw fail first. Else
+    few ranks that are gone without a word, or that said that their run ended, while the others go on, or tell
+    of a closed connection or of the launcher's signal.
     """
     by_reason = [rank for rank, it in known.items() if _fell_by_itself(it)]
     if by_reason:
         return tuple(sorted(by_reason))
+    seen_first = [rank for rank, it in known.items() if it.failed_first and it.exception is None]
+    if seen_first := [rank for rank in seen_first if known[rank].signal is None]:
+        return tuple(sorted(seen_first))
     gone = [rank for rank, it in known.items() if it.gone and it.exception is None and it.signal is None]
     silent = [rank for rank in gone if not known[rank].ended]
     left = silent or [rank for rank, it in known.items() if it.ended and it.signal is None]
@@ -67,6 +142,8 @@ def first_fallen(known: Mapping[int, RankKnowledge], world: Collection[int]) -> 
 
 
 def _fell_by_itself(rank: RankKnowledge) -> bool:
+    if rank.no_memory:
+        return True
     if rank.exception is not None:
         return not any(word in rank.exception.lower() for word in _CONSEQUENCES)
     return rank.signal is not None and rank.signal not in _DONE_TO_IT
@@ -85,7 +162,11 @@ def in_words(rank: RankKnowledge) -> str | None:
     ]
     ends = ["it said that its run ended"] if rank.ended else []
     if rank.gone or rank.signal is not None:
-        ends.append("its process is gone" + (f" ({_signal(rank.signal)})" if rank.signal is not None else ""))
+        how = _signal(rank.signal) if rank.signal is not None else ""
+        how = how or (f"exit status {rank.exit_code}" if rank.exit_code is not None else "")
+        ends.append("its process is gone" + (f" ({how})" if how else ""))
+    if rank.no_memory:
+        ends.append("the kernel killed it for want of memory")
     if rank.exception:
         ends.append(f"it raised {harmless(rank.exception, longest=200)}")
     place = ", ".join(it for it in places if it)

@@ -5,15 +5,20 @@ from __future__ import annotations
 import shlex
 import socket
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from train_ledger.answer import Finding, NextCommand
+from train_ledger.answer import Finding, HangAnswer, NextCommand
+from train_ledger.hang.causes import is_in_code
 from train_ledger.hang.findings import Evidence
+from train_ledger.hang.frames import parse_frame
+from train_ledger.hang.reproduce import RANKS, reproduction
 
-__all__ = ["next_commands"]
+__all__ = ["next_commands", "reproduced_by"]
 
 _HARDWARE = "sudo dmesg -T | grep -iE 'xid|nvlink|mlx5|pcie' | tail -40; nvidia-smi -q -d ECC,PERFORMANCE"
 _SHOWN = 2
+_REPRODUCE = f"reproduce it on {RANKS} ranks: DETAIL raises at the call that differs"
 
 
 def next_commands(
@@ -30,12 +35,36 @@ def next_commands(
         for host in shown or [None]:
             why = "XIDs, links and ECC errors" + (f" of {host}" if host else " of the hosts of this group")
             yield NextCommand(why, _on(host, _HARDWARE))
+    if any(is_in_code(finding.cause_suspected) for finding in findings):
+        yield from _reproduction(None, _script(evidence))
     if not findings:
         run = _run_of(evidence, unread)
         yield NextCommand(
             "no rank is named by the dumps: who stands where in its code",
             f"train-ledger stacks {shlex.quote(run)}" if run else _all_stacks(),
         )
+
+
+def reproduced_by(answer: HangAnswer, command: str | None) -> HangAnswer:
+    """The answer with the run's own command in the line that reproduces a fault of the code."""
+    if not command or not any(is_in_code(finding.cause_suspected) for finding in answer.findings):
+        return answer
+    others = tuple(it for it in answer.next if it.why != _REPRODUCE)
+    return replace(answer, next=(*others, *_reproduction(command, None)))
+
+
+def _reproduction(command: str | None, script: str | None) -> Iterator[NextCommand]:
+    if line := reproduction(command, script):
+        yield NextCommand(_REPRODUCE, line)
+
+
+def _script(evidence: Evidence) -> str | None:
+    """The file that training was started from: the outermost frame of a recorded call."""
+    for dump in evidence.dumps.values():
+        frame = parse_frame(dump.last.frames[-1]) if dump.last and dump.last.frames else None
+        if frame and frame.function == "<module>" and frame.file.endswith(".py"):
+            return shlex.quote(frame.file)
+    return None
 
 
 def _lives_unseen(rank: int, evidence: Evidence) -> bool:

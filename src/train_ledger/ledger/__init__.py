@@ -9,9 +9,11 @@ from train_ledger.ledger.journal import Journal, JournalError
 from train_ledger.ledger.lock import KeeperHeld, KeeperLock
 from train_ledger.ledger.past import known_at
 from train_ledger.ledger.state import STATES, Attempt, Checkpoints, FailedSave, RankState, RunState
+from train_ledger.ledger.xids import XIDS, Xid, xid, xid_level
 
 __all__ = [
     "STATES",
+    "XIDS",
     "Attempt",
     "Checkpoints",
     "FailedSave",
@@ -22,8 +24,11 @@ __all__ = [
     "KeeperLock",
     "RankState",
     "RunState",
+    "Xid",
     "gpu_price_per_hour",
     "impact",
     "known_at",
     "restarts",
+    "xid",
+    "xid_level",
 ]

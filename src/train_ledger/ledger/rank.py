@@ -47,6 +47,7 @@ class RankFold:
         self.began_t: float | None = None
         self.gpu: int | None = None
         self.uuid: str | None = None
+        self.pci: str | None = None
         self.pid: int | None = None
         self.worker_server: str | None = None
         self.step: int | None = None
@@ -209,6 +210,8 @@ class RankFold:
         self.gpu = _whole(details.get("gpu"))
         uuid = details.get("uuid")
         self.uuid = uuid if isinstance(uuid, str) else None
+        pci = details.get("pci")
+        self.pci = pci if isinstance(pci, str) else None
         self.pid = _whole(details.get("pid"))
         server = details.get("worker_server")
         self.worker_server = server if isinstance(server, str) else None
@@ -230,6 +233,7 @@ class RankFold:
             host=self.host,
             gpu=self.gpu,
             uuid=self.uuid,
+            pci=self.pci,
             pid=self.pid,
             worker_server=self.worker_server,
             step=self.step,

@@ -33,6 +33,7 @@ class RankState:
     host: str | None = None
     gpu: int | None = None
     uuid: str | None = None
+    pci: str | None = None
     pid: int | None = None
     worker_server: str | None = None
     step: int | None = None
