@@ -8,8 +8,9 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -34,8 +35,9 @@ train()
 
 
 @contextmanager
-def _process(script: Path, where: str) -> Iterator[int]:
-    with subprocess.Popen([sys.executable, str(script), where], stdout=subprocess.PIPE) as process:
+def _process(script: Path, where: str, **variables: str) -> Iterator[int]:
+    command = [sys.executable, str(script), where]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env={**os.environ, **variables}) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"up\n"
         try:
@@ -73,7 +75,8 @@ def test_the_odd_rank_of_a_run_comes_first(pids: list[int], tmp_path: Path) -> N
     told = _stacks(_run_of(tmp_path, pids, socket.gethostname()))
     assert told.exit_code == 0
     assert told.stdout.startswith(
-        "rank 2 stands apart: 2 different stacks of 3 ranks\n\nrank 2, thread MainThread\n"
+        "rank 2 stands apart: 2 different stacks of 3 ranks\n\n"
+        "rank 2, thread MainThread: waits for its data loader\n"
     )
     assert "wait_for_batch" in told.stdout.split("ranks 0-1")[0]
     assert f"train-ledger diagnose {tmp_path}" in told.stdout
@@ -158,3 +161,119 @@ def test_what_was_not_read_on_the_way_is_told(pids: list[int], tmp_path: Path) -
     told = _stacks(run)
     assert "ranks.jsonl: is a FIFO" in told.stdout
     assert "signals: 1 × not_a_file (ranks.jsonl), 1 × not_json (signals/rank_00001.jsonl:1)" in told.stdout
+
+
+# Ranks by their environment, and on other hosts
+
+
+@contextmanager
+def _job(script: Path, run_id: str, *where: str, first: int = 0) -> Iterator[list[int]]:
+    """A process a rank, as torchrun starts them."""
+    with ExitStack() as stack:
+        yield [
+            stack.enter_context(_process(script, it, RANK=str(rank), TORCHELASTIC_RUN_ID=run_id))
+            for rank, it in enumerate(where, first)
+        ]
+
+
+@pytest.fixture(scope="module")
+def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("job") / "train.py"
+    path.write_text(PROGRAM)
+    return path
+
+
+def test_without_a_run_the_ranks_are_found_by_their_environment(script: Path) -> None:
+    with _job(script, "tl-found", "collective", "collective", "loader"):
+        told = json.loads(_stacks("--job", "tl-found", "--json").stdout)
+    assert [group["ranks"] for group in told["groups"]] == [[2], [0, 1]]
+    assert told["apart"] == [2]
+    assert [group["stand"]["kind"] for group in told["groups"]] == ["loader", "collective"]
+    assert told["tree"]["ranks"] == "0-2"
+    assert [(it["ranks"], it["count"]) for it in told["tree"]["children"]] == [("2", 1), ("0-1", 2)]
+
+
+def test_two_jobs_are_not_mixed(script: Path) -> None:
+    with _job(script, "tl-one", "loader"), _job(script, "tl-two", "loader"):
+        mixed = _stacks()
+        unknown = _stacks("--job", "tl-three")
+    assert (mixed.exit_code, unknown.exit_code) == (2, 2)
+    assert "are not mixed; name one with --job" in mixed.stderr
+    assert "no job here is called 'tl-three'" in unknown.stderr
+
+
+NO_STACKS = "no stacks as `train-ledger stacks --json --full` writes them"
+FAKE_HOSTS = """
+case "$1" in
+  greets) echo "Welcome to node $1 {"; eval "$2"; echo bye;;
+  junk) echo "<html>maintenance</html>";;
+  old) echo '{"schema": 1, "groups": []}';;
+  lies) echo '{"schema": 1, "stacks": [{"rank": "5"}]}';;
+  down) echo "ssh: connect to host down port 22: No route to host" >&2; exit 255;;
+  hangs) sleep 60;;
+esac
+"""
+
+
+def test_hosts_that_fail_hang_or_print_junk_are_listed_and_stop_nothing(script: Path, tmp_path: Path) -> None:
+    (tmp_path / "reach").write_text(FAKE_HOSTS)
+    launcher = f"sh {tmp_path}/reach {{host}} {{command}}"
+    with (
+        _job(script, "tl-hosts", "collective", "collective", "loader"),
+        mock.patch("train_ledger.cli.stacks._LAUNCHER_SLACK_S", 5),
+    ):
+        hosts = "hangs,junk,greets,down,lies,old"
+        told = _stacks("--job", "tl-hosts", "--launcher", launcher, "--hosts", hosts, "--timeout-s", "5")
+    assert told.exit_code == 0
+    assert told.stdout.startswith("rank 2 stands apart: 2 different stacks of 3 ranks\n")
+    assert told.stdout.split("not read\n")[1] == (
+        "  - hangs: no answer within 10 s\n"
+        "  - junk: it answered, but no stacks: '<html>maintenance</html>'\n"
+        "  - down: ended with status 255: ssh: connect to host down port 22: No route to host\n"
+        f"  - lies: {NO_STACKS}: Expected `int`, got `str` - at `$.stacks[0].rank`\n"
+        f"  - old: {NO_STACKS}: Object missing required field `stacks`\n"
+    )
+
+
+def test_a_run_says_its_hosts_itself_and_what_they_say_is_kept(pids: list[int], tmp_path: Path) -> None:
+    run, kept = tmp_path / "r42", tmp_path / "kept"
+    run.mkdir()
+    _run_of(run, pids, socket.gethostname())
+    told = _stacks(run, "--launcher", "sh -c {command}", "--save", kept)
+    assert told.stdout.startswith("rank 2 stands apart: 2 different stacks of 3 ranks\n")
+    assert "not read" not in told.stdout
+    assert [it.name for it in kept.iterdir()] == [f"{socket.gethostname()}.json"]
+    again = _stacks("--from", kept)
+    assert again.stdout.startswith("rank 2 stands apart: 2 different stacks of 3 ranks\n")
+
+
+def test_a_rank_that_two_hosts_claim_is_told_once(script: Path) -> None:
+    with _job(script, "tl-twice", "collective", "loader"):
+        told = json.loads(
+            _stacks("--job", "tl-twice", "--launcher", "sh -c {command}", "--hosts", "a,b", "--json").stdout
+        )
+    assert sorted(rank for group in told["groups"] for rank in group["ranks"]) == [0, 1]
+    assert {it["file"]: it["why"] for it in told["unreadable"]} == {
+        "b: rank 0": "is on a, too",
+        "b: rank 1": "is on a, too",
+    }
+
+
+def test_hosts_of_two_jobs_are_not_merged(script: Path, tmp_path: Path) -> None:
+    (tmp_path / "reach").write_text(
+        f'exec {sys.executable} -m train_ledger stacks --json --full --job "tl-node-$1"\n'
+    )
+    launcher = f"sh {tmp_path}/reach {{host}} {{command}}"
+    with _job(script, "tl-node-a", "loader"), _job(script, "tl-node-b", "loader", first=1):
+        told = _stacks("--launcher", launcher, "--hosts", "a,b")
+    assert told.exit_code == 2
+    assert "run id tl-node-a on a; run id tl-node-b on b" in told.stderr
+
+
+def test_stacks_from_several_places_are_merged(tmp_path: Path) -> None:
+    (tmp_path / "rank_0.txt").write_text('Thread 1 (idle): "MainThread"\n    f (a.py:1)\n')
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "rank_1.txt").write_text('Thread 1 (idle): "MainThread"\n    f (a.py:1)\n')
+    told = _stacks("--from", tmp_path / "rank_0.txt", "--from", other)
+    assert told.stdout.startswith("all stacks are equal: ranks 0-1\n")

@@ -1,4 +1,4 @@
-"""Which processes of this host are ranks of the run?"""
+"""On which hosts do the ranks of a run live, and which processes of this host are they?"""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from train_ledger.facts import Event
 from train_ledger.fields import LARGEST_ATTEMPT, LARGEST_WORLD_SIZE, read_number
 from train_ledger.run_dir import RunDir, parsed_json, read_small
 
-__all__ = ["Here", "pids_here"]
+__all__ = ["Here", "hosts_of", "pids_here"]
 
 
 _LARGEST_PID = 1 << 22
@@ -43,8 +43,7 @@ def pids_here(run_dir: RunDir) -> Here:
 
     Raises BadInputError where there are none, saying where the ranks run instead.
     """
-    unread: list[Unreadable] = []
-    latest = {start.rank: start for start in sorted([*_listed(run_dir, unread), *_said(run_dir, unread)])}
+    latest, unread = _latest(run_dir)
     here = socket.gethostname()
     pids = {rank: start.pid for rank, start in sorted(latest.items()) if start.host == here}
     if not pids:
@@ -53,6 +52,25 @@ def pids_here(run_dir: RunDir) -> Here:
             f"{run_dir.path}: {_where(latest.values(), here)}{not_read}; or name the processes with --pid"
         )
     return Here(pids, tuple(unread))
+
+
+def hosts_of(run_dir: RunDir) -> tuple[str, ...]:
+    """The hosts on which the ranks were last started, in the order of their ranks.
+
+    Raises BadInputError where the run directory names none.
+    """
+    latest, _ = _latest(run_dir)
+    hosts = tuple(dict.fromkeys(start.host for _, start in sorted(latest.items())))
+    if not hosts:
+        raise BadInputError(f"{run_dir.path}: says of no rank on which host it runs; name them with --hosts")
+    return hosts
+
+
+def _latest(run_dir: RunDir) -> tuple[dict[int, _Start], list[Unreadable]]:
+    """The last start of each rank, and what could not be read."""
+    unread: list[Unreadable] = []
+    starts = sorted([*_listed(run_dir, unread), *_said(run_dir, unread)])
+    return {start.rank: start for start in starts}, unread
 
 
 def _where(starts: Iterable[_Start], here: str) -> str:

@@ -42,6 +42,8 @@ _MENDABLE = (
     ("train_ledger.config", "ConfigError"),
     ("train_ledger.ledger.lock", "KeeperHeld"),
     ("train_ledger.ledger.journal", "JournalError"),
+    ("train_ledger.ops.hosts", "HostsError"),
+    ("train_ledger.ops.launch", "LauncherError"),
 )
 """Module and name of the errors whose text is written for the person who typed the command."""
 

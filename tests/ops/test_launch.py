@@ -1,0 +1,118 @@
+"""Commands on many hosts, which are shells of this machine here."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from train_ledger.ops.hosts import HostsError, hosts_in
+from train_ledger.ops.launch import TEMPLATES, Launcher, LauncherError, Outcome, launch
+
+SHELL = Launcher.of("sh -c {command}")
+
+
+def run(script: str, hosts: tuple[str, ...] = ("a",), **limits: float) -> dict[str, Outcome]:
+    """The script with the host's name as its first argument."""
+    limits = {"timeout_s": 10, **limits}
+    launcher = Launcher(("sh", "-c", script, "sh", "{host}", "{command}"))
+    return {it.host: it for it in launch(launcher, hosts, ["x"], **limits)}  # type: ignore[arg-type]
+
+
+def test_what_each_host_answers_comes_back() -> None:
+    found = run("echo from $1", ("a", "b"))
+    assert {host: it.output for host, it in found.items()} == {"a": b"from a\n", "b": b"from b\n"}
+    assert {it.why for it in found.values()} == {None}
+
+
+def test_the_command_reaches_the_other_shell_word_by_word() -> None:
+    words = ["printf", "%s|", "a b", "$HOME", "'", "*"]
+    (outcome,) = launch(SHELL, ["a"], words, timeout_s=10)
+    assert outcome.output == b"a b|$HOME|'|*|"
+
+
+def test_nothing_goes_through_a_shell_on_this_side(tmp_path: Path) -> None:
+    (outcome,) = launch(Launcher.of("echo {host} {argv} ;"), ["a"], ["touch", f"{tmp_path}/x"], timeout_s=10)
+    assert outcome.output == f"a touch {tmp_path}/x ;\n".encode()
+
+
+@pytest.mark.parametrize(
+    ("script", "why"),
+    [
+        ("echo cannot resolve $1 >&2; exit 255", "ended with status 255: cannot resolve a"),
+        ("exit 3", "ended with status 3"),
+        ("kill -9 $$", "ended by SIGKILL"),
+        ("sleep 60", "no answer within 0.3 s"),
+        ("cat /dev/zero", "given up: it answered more than the 1000 bytes allowed"),
+    ],
+)
+def test_a_host_that_fails_is_told_with_its_reason(script: str, why: str) -> None:
+    found = run(script, timeout_s=0.3 if "sleep" in script else 10, most_bytes=1000)
+    assert found["a"].why == why
+    assert len(found["a"].output) <= 1000
+
+
+def test_a_launcher_that_is_not_there_is_told() -> None:
+    (outcome,) = launch(Launcher.of("/no/such/ssh {command}"), ["a"], ["x"], timeout_s=1)
+    assert outcome.why == "/no/such/ssh: No such file or directory"
+
+
+def test_one_that_hangs_stops_nobody_else() -> None:
+    started = time.monotonic()
+    found = run("test $1 = b && exec sleep 60; echo ok", ("a", "b", "c"), timeout_s=0.5, at_once=1)
+    assert time.monotonic() - started < 10
+    assert [found[host].output for host in "abc"] == [b"ok\n", b"", b"ok\n"]
+
+
+def test_who_leaves_early_ends_what_still_runs(tmp_path: Path) -> None:
+    launcher = Launcher(
+        ("sh", "-c", f"echo $$ > {tmp_path}/$1; test $1 = a || exec sleep 60", "sh", "{host}", "{command}")
+    )
+    outcomes = launch(launcher, ["b", "c", "a"], ["x"], timeout_s=60)
+    assert next(outcomes).host == "a"  # type: ignore[call-overload]
+    outcomes.close()  # type: ignore[attr-defined]
+    for host in ("b", "c"):
+        if (tmp_path / host).exists():
+            with pytest.raises(ProcessLookupError):
+                os.kill(int((tmp_path / host).read_text()), 0)
+
+
+def test_what_a_launcher_started_ends_with_it(tmp_path: Path) -> None:
+    run(f"sleep 60 & echo $! > {tmp_path}/pid; wait", timeout_s=0.5)
+    pid = int((tmp_path / "pid").read_text())
+    for _ in range(50):
+        if (
+            not Path(f"/proc/{pid}").exists()
+            or "Z" in Path(f"/proc/{pid}/stat").read_text().split(")")[1][:3]
+        ):
+            return
+        time.sleep(0.05)
+    pytest.fail("the child of the launcher still runs")
+
+
+def test_each_named_launcher_holds_the_host_and_the_command() -> None:
+    for name in TEMPLATES:
+        words = Launcher.of(name).command("node-1", ["train-ledger", "stacks", "--json"])
+        assert any("node-1" in word for word in words)
+        assert "train-ledger stacks --json" in " ".join(words)
+
+
+@pytest.mark.parametrize("text", ["rsh", "ssh {host}", "", "ssh 'x {command}"])
+def test_what_is_no_launcher_is_refused(text: str) -> None:
+    with pytest.raises(LauncherError):
+        Launcher.of(text)
+
+
+def test_a_file_of_hosts_may_be_that_of_mpi(tmp_path: Path) -> None:
+    (tmp_path / "hosts").write_text("# the pod\nnode-1 slots=8\n\nnode-2\nnode[3-4]\nnode-1\n")
+    assert hosts_in(f"@{tmp_path}/hosts") == ("node-1", "node-2", "node3", "node4")
+
+
+@pytest.mark.parametrize(
+    "text", ["", ",", "a b", "-l", "a;b", "n[1-99999999]", "n[1-x]", "n[]", "@/no/such/file", "$(x)"]
+)
+def test_what_is_no_host_is_refused(text: str) -> None:
+    with pytest.raises(HostsError):
+        hosts_in(text)
