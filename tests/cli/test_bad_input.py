@@ -79,7 +79,6 @@ def test_a_postmortem_of_nothing(tmp_path: Path) -> None:
         ["stacks", "--from", "{tmp}/gone"],
         ["stacks", "--from", "{tmp}/garbage"],
         ["stacks", "--pid", "0"],
-        ["stacks", "{tmp}", "--pid", "1"],
         ["demo", "--mode", "dance"],
         ["demo", "--culprit", "4"],
         ["demo", "--run", "{tmp}"],
