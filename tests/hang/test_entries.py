@@ -62,7 +62,7 @@ def test_hostile_and_damaged_files_are_listed_not_read(tmp_path: Path) -> None:
     (folder / "rank_2").write_bytes(whole[: len(whole) // 2])
     (folder / "notes").write_text("mine")
     found = entries_of([folder])
-    assert [listing.rank for listing in found.listings][0] == 0
+    assert found.listings[0].rank == 0
     told = {Path(it.file).name: it.why for it in found.unreadable}
     assert set(told) == {"rank_1", "rank_2", "notes"}
     assert not (tmp_path / "PICKLE_WAS_RUN").exists()

@@ -23,5 +23,6 @@ def diagnose(run: Run, at: At = None, json: Json = False, html: Html = None) -> 
 
     run_dir = RunDir.existing(run)
     settings = config.load(run_dir)
-    answer = ops.diagnose(run_dir, settings, at=at)
-    return answered(answer, json=json, html=html, title=str(run), currency=settings.cost.currency)
+    answer, picture = ops.examine(run_dir, settings, at=at)
+    currency = settings.cost.currency
+    return answered(answer, json=json, html=html, title=str(run), currency=currency, picture=picture)

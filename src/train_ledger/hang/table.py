@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from train_ledger.hang.dump import Op
 from train_ledger.hang.groups import GroupView, Standing, is_telling
 from train_ledger.hang.roots import Root
-from train_ledger.render import ranks_in_words
+from train_ledger.render import ranks_in_brief
 from train_ledger.render.picture import Cell, Column, Mark, Step, Table
 
 __all__ = ["brought", "pair_table", "pending_elsewhere", "seq_table", "state_of"]
@@ -65,7 +65,7 @@ def seq_table(root: Root, view: GroupView, seq: int, elsewhere: Mapping[int, Map
         steps.append(Step("elsewhere", tuple(Cell(text or "nothing pending") for text in others)))
     behind = len(seqs) - place - 1 - _AFTER
     notes = [f"and {behind} more behind it, up to number {seqs[-1]}"] if behind > 0 else []
-    members = f"{ranks_in_words(view.group.ranks)}" + (", as inferred" if view.group.inferred else "")
+    members = ranks_in_brief(view.group.ranks) + (", as inferred" if view.group.inferred else "")
     return Table(f"{view.label}, {members}", tuple(columns), tuple(steps), tuple(notes))
 
 

@@ -21,11 +21,11 @@ from train_ledger.ops.commands import next_commands
 from train_ledger.ops.evidence import gather
 from train_ledger.ops.hang_cause import of_hang
 from train_ledger.ops.words import step_clock
-from train_ledger.render import ranks_in_words
+from train_ledger.render import Picture, ranks_in_words
 from train_ledger.run_dir import RunDir
 from train_ledger.sources import read_whole
 
-__all__ = ["Observed", "diagnose", "observe", "read_state"]
+__all__ = ["Examined", "Observed", "diagnose", "examine", "observe", "read_state"]
 
 _HUNG = ("stalled", "escalated", "stopped")
 
@@ -38,11 +38,26 @@ def diagnose(
     `state` hands in a state that was folded already, as the keeper has it, who looks at processes too.
     Raises RunDirError where run.json or the signals cannot be used.
     """
+    return examine(run_dir, config, at=at, state=state).diagnosis
+
+
+class Examined(NamedTuple):
+    """The diagnosis, and what is drawn beside it for a person."""
+
+    diagnosis: Diagnosis
+    picture: Picture | None = None
+
+
+def examine(
+    run_dir: RunDir, config: Config, *, at: float | None = None, state: RunState | None = None
+) -> Examined:
+    """The same as `diagnose`, with the picture of the hang where there is one."""
     run = run_dir.read_run()
     processes_seen = state is not None
     not_read: tuple[str, ...] = ()
     if state is None:
         state, not_read = observe(run_dir, config, at)
+    picture: Picture | None = None
     firing = {rule.name: found for rule in RULES if (found := rule.check(state, config.alerts))}
     hung = state.state in _HUNG or "TrainingStepStalled" in firing
     if "TrainingRestartLoop" in firing and (state.state == "stopped" or not hung):
@@ -50,6 +65,7 @@ def diagnose(
     elif hung:
         evidence = gather(run_dir, config, state, until_t=at)
         diagnosis = of_hang(state, evidence, processes_seen=processes_seen)
+        picture = evidence.picture
     elif state.state == "numeric_fault" or "TrainingLossNotFinite" in firing:
         diagnosis = _of_loss(state)
     elif "CheckpointSaveFailed" in firing:
@@ -62,7 +78,7 @@ def diagnose(
             confidence="medium" if state.ranks else "low",
             evidence=(step_clock(state),),
         )
-    return replace(
+    told = replace(
         diagnosis,
         hosts=_hosts(state, diagnosis.ranks),
         gpus=_gpus(state, diagnosis.ranks),
@@ -70,6 +86,7 @@ def diagnose(
         not_observed=tuple(dict.fromkeys(_not_observed(run_dir, state, diagnosis.not_observed, not_read))),
         next=diagnosis.next or next_commands(run_dir, run, state, diagnosis),
     )
+    return Examined(told, picture)
 
 
 class Observed(NamedTuple):

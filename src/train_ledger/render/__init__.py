@@ -10,7 +10,7 @@ from train_ledger.render.harmless import harmless
 from train_ledger.render.html import as_html
 from train_ledger.render.json import as_json
 from train_ledger.render.picture import Picture
-from train_ledger.render.ranks import rank_ranges, ranks_in_words
+from train_ledger.render.ranks import rank_ranges, ranks_in_brief, ranks_in_words
 from train_ledger.render.report import Report
 from train_ledger.render.stacks import StackGroup, report_of_stacks, standing_apart
 from train_ledger.render.text import as_text, wants_colour
@@ -27,6 +27,7 @@ __all__ = [
     "harmless",
     "moment",
     "rank_ranges",
+    "ranks_in_brief",
     "ranks_in_words",
     "report_of_stacks",
     "standing_apart",

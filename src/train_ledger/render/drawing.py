@@ -14,7 +14,7 @@ from itertools import groupby
 from train_ledger.render.grid import heading_of
 from train_ledger.render.harmless import harmless
 from train_ledger.render.picture import Cell, Column, Edge, Graph, Lane, Lanes, Node, Step, Table
-from train_ledger.render.ranks import ranks_in_words
+from train_ledger.render.ranks import ranks_in_brief
 
 __all__ = ["STYLE", "graph_svg", "lanes_html", "table_html"]
 
@@ -138,11 +138,10 @@ def _in_one_layer(edge: Edge, nodes: Sequence[Node]) -> bool:
 
 def _node(node: Node, x: int, y: int) -> str:
     kind = ' class="culprit"' if node.is_culprit else ""
-    name = harmless(ranks_in_words(node.ranks))
-    short = name if len(name) <= 26 else f"{len(node.ranks)} {name[:16]}…"
+    name, short = ranks_in_brief(node.ranks, longest=400), ranks_in_brief(node.ranks, longest=26)
     text = harmless("culprit" if node.is_culprit else node.text)
     return (
-        f"<g{kind}><title>{escape(name[:400])}</title>"
+        f"<g{kind}><title>{escape(name)}</title>"
         f'<rect x="{x}" y="{y}" width="{_WIDTH}" height="{_HEIGHT}" rx="5"/>'
         f'<text x="{x + 9}" y="{y + 18}">{escape(short)}</text>'
         f'<text class="dim" x="{x + 9}" y="{y + 35}">{escape(text[:28])}</text></g>\n'

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from train_ledger.render.harmless import harmless
 from train_ledger.render.picture import Picture, Stack
-from train_ledger.render.ranks import ranks_in_words
+from train_ledger.render.ranks import ranks_in_brief
 from train_ledger.render.report import Frames, Row, Section
 
 __all__ = ["drawn_sections"]
@@ -25,5 +25,5 @@ def drawn_sections(picture: Picture) -> Iterator[Section]:
 def _stacks(stacks: Iterable[Stack]) -> Iterator[Row]:
     for stack in stacks:
         odd = ", apart from the others" if stack.is_odd else ""
-        title = harmless(f"{ranks_in_words(stack.ranks)}{odd}: {stack.what}")
+        title = harmless(f"{ranks_in_brief(stack.ranks)}{odd}: {stack.what}")
         yield Frames(tuple(harmless(frame) for frame in stack.frames) or ("(no Python frame)",), title)

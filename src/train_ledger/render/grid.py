@@ -12,13 +12,13 @@ from typing import NamedTuple
 
 from train_ledger.render.harmless import harmless
 from train_ledger.render.picture import Cell, Column, Mark, Step, Table
-from train_ledger.render.ranks import ranks_in_words
+from train_ledger.render.ranks import ranks_in_brief
 
 __all__ = ["Word", "grid_lines", "heading_of", "ruled_lines"]
 
 _NATURAL = 160
 """Columns of a table that nobody gave a width; longer cells are wrapped."""
-_LONGEST_RANKS = 48
+_LONGEST_RANKS = 36
 _LINE_BELOW_HEAD = "    \n    \n -- \n    \n    \n    \n    \n    \n"
 _STYLES: dict[Mark, str] = {"odd": "bold red", "absent": "bold red", "unknown": "yellow", "done": "dim"}
 
@@ -81,9 +81,7 @@ def ruled_lines(
 
 def heading_of(column: Column) -> str:
     """The ranks of a column and what they are; long lists of ranges are cut, their number said."""
-    ranks = ranks_in_words(column.ranks) if column.ranks else "any rank"
-    if len(ranks) > _LONGEST_RANKS:
-        ranks = f"{len(column.ranks)} {ranks[:_LONGEST_RANKS].rpartition(',')[0]},…"
+    ranks = ranks_in_brief(column.ranks, longest=_LONGEST_RANKS) if column.ranks else "any rank"
     return f"{ranks} ({column.note})" if column.note else ranks
 
 

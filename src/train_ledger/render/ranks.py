@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = ["rank_ranges", "ranks_in_words"]
+__all__ = ["rank_ranges", "ranks_in_brief", "ranks_in_words"]
 
 
 def rank_ranges(ranks: Iterable[int]) -> str:
@@ -32,3 +32,17 @@ def ranks_in_words(ranks: Iterable[int], member: str = "rank") -> str:
     if not some:
         return f"no {member}"
     return f"{member} {min(some)}" if len(some) == 1 else f"{member}s {rank_ranges(some)}"
+
+
+def ranks_in_brief(ranks: Iterable[int], *, longest: int = 120) -> str:
+    """The same, cut after some ranges and then with their number where it is longer than `longest`.
+
+    >>> ranks_in_brief(range(0, 100, 2), longest=20)
+    '50 ranks 0,2,4,6,8,…'
+    """
+    some = set(ranks)
+    whole = ranks_in_words(some)
+    if len(whole) <= longest:
+        return whole
+    counted = f"{len(some)} {whole}"
+    return f"{counted[: longest - 1].rpartition(',')[0]},…"

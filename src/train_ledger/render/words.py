@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from train_ledger.answer import CAUSES, Diagnosis, Finding, Group, HangAnswer, Impact
 from train_ledger.render.harmless import harmless
-from train_ledger.render.ranks import ranks_in_words
+from train_ledger.render.ranks import ranks_in_brief, ranks_in_words
 
 __all__ = ["duration", "group", "impact", "moment", "place", "verdict", "what_happened", "who_waits"]
 
@@ -140,7 +140,7 @@ def group(group: Group | None) -> str | None:
     if group is None:
         return None
     name = f"{group.desc} ({group.name})" if group.desc and group.name else group.desc or group.name
-    told = " – ".join(part for part in (name, ranks_in_words(group.ranks) if group.ranks else "") if part)
+    told = " – ".join(part for part in (name, ranks_in_brief(group.ranks) if group.ranks else "") if part)
     return f"{told} (members inferred from who recorded in it)" if group.inferred else told
 
 
@@ -159,13 +159,13 @@ _FOR_EACH_OTHER = {*_DIFFERENT, "cycle", "no_mismatch"}
 
 def _for_whom(finding: Finding) -> str:
     if finding.culprits:
-        return f" for {ranks_in_words(finding.culprits)}"
+        return f" for {ranks_in_brief(finding.culprits)}"
     is_mutual = finding.kind in _FOR_EACH_OTHER and len(finding.waiting) > 1
     return " for each other" if is_mutual else "; for whom cannot be said"
 
 
 def _wait(ranks: Sequence[int] | set[int], for_whom: str) -> str:
-    return f"{ranks_in_words(ranks)} {'waits' if len(ranks) == 1 else 'wait'}{for_whom}" if ranks else ""
+    return f"{ranks_in_brief(ranks)} {'waits' if len(ranks) == 1 else 'wait'}{for_whom}" if ranks else ""
 
 
 def moment(t: float) -> str:

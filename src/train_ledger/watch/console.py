@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from train_ledger.answer import STATES, Diagnosis
-from train_ledger.render import as_text, harmless, wants_colour
+from train_ledger.render import Picture, as_text, harmless, wants_colour
 
 __all__ = ["Console"]
 
@@ -36,11 +36,12 @@ class Console:
         elif sentence := _SENTENCES.get(str(entry.get("kind"))):
             self.out(f"{_clock(entry.get('t'))}  {harmless(sentence(entry))}")
 
-    def show(self, diagnosis: Diagnosis) -> None:
+    def show(self, diagnosis: Diagnosis, picture: Picture | None = None) -> None:
         """The verdict in full (for scripts it is in the entry already)."""
         if not self.as_json:
             self.out("")
-            self.out(as_text(diagnosis, colour=wants_colour(sys.stdout), currency=self.currency))
+            colour = wants_colour(sys.stdout)
+            self.out(as_text(diagnosis, colour=colour, currency=self.currency, picture=picture))
 
     def remark(self, text: str) -> None:
         """Something that is not journalled, to standard error where scripts read the output."""

@@ -140,8 +140,9 @@ class Desk:
         self.verdict = self._book.record(
             "verdict", incident=incident, place=place, diagnosis=to_json(self.diagnosis)
         )
-        self._book.console.show(self.diagnosis)
-        for written in write_records(self._run_dir, self._config, incident, self.diagnosis):
+        self._book.console.show(self.diagnosis, answers.picture)
+        records = write_records(self._run_dir, self._config, incident, self.diagnosis, answers.picture)
+        for written in records:
             self._book.console.remark(written)
 
     def _found(self, incident: Incident) -> Mapping[str, Any] | None:

@@ -19,8 +19,8 @@ from train_ledger.answer import Diagnosis
 from train_ledger.config import Config
 from train_ledger.hang import stacks
 from train_ledger.ledger import RankState, RunState
-from train_ledger.ops import diagnose
-from train_ledger.render import ranks_in_words
+from train_ledger.ops import examine
+from train_ledger.render import Picture, ranks_in_words
 from train_ledger.run_dir import RunDir, write_atomically
 from train_ledger.watch.worker_server import WorkerServerError, fetch_dump
 
@@ -54,10 +54,11 @@ class Collected:
 
 @dataclass(frozen=True, slots=True)
 class FirstAnswers:
-    """What was taken and the verdict on it."""
+    """What was taken, the verdict on it, and what is drawn beside it."""
 
     collected: Collected
     diagnosis: Diagnosis
+    picture: Picture | None = None
 
     @property
     def summary(self) -> str:
@@ -76,7 +77,8 @@ def respond(
     waited for any more.
     """
     collected = collect(run_dir, config, state, request, ending or threading.Event())
-    return FirstAnswers(collected, diagnose(run_dir, config, state=state))
+    diagnosis, picture = examine(run_dir, config, state=state)
+    return FirstAnswers(collected, diagnosis, picture)
 
 
 def collect(
