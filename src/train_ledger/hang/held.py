@@ -118,7 +118,8 @@ def _p2p(entries: list[dict[Any, Any]], retired: frozenset[str]) -> _P2P:
             pairs.append(entry)
         else:
             closed[integer(entry.get("p2p_seq_id")) or 0] = is_done(entry, retired)
-    pending, over = [], []
+    pending: list[dict[Any, Any]] = []
+    over: list[dict[Any, Any]] = []
     for entry in pairs:
         done = is_done(entry, retired) or closed.get(integer(entry.get("p2p_seq_id")) or 0, False)
         (over if done else pending).append(entry)

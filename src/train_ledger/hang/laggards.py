@@ -8,14 +8,14 @@ all members, when others have finished it, waits for nobody.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from train_ledger.hang.entry import Op
 from train_ledger.hang.groups import GroupView
 from train_ledger.hang.mismatch import Mismatch
 
-__all__ = ["Wait", "collective_waits"]
+__all__ = ["Wait", "began", "collective_waits", "first_of"]
 
 _STEPS_LOOKED_AT = 64
 
@@ -42,6 +42,16 @@ class Wait:
     @property
     def targets(self) -> tuple[int, ...]:
         return (*self.late, *self.stuck, *self.odd)
+
+
+def began(wait: Wait) -> tuple[int, str, int]:
+    """Orders waits by when they began, and always in one way."""
+    return wait.op.created_ns, wait.view.group.name, wait.seq
+
+
+def first_of(waits: Iterable[Wait]) -> Wait:
+    """The wait that began first."""
+    return min(waits, key=began)
 
 
 def collective_waits(view: GroupView, mismatch: Mismatch | None) -> Iterator[Wait]:
@@ -75,6 +85,8 @@ def _waiting(view: GroupView, seq: int, op: Op, waiters: tuple[int, ...]) -> Wai
     late, unknown = _not_there(view, seq)
     if not late and (finished := _finished(view, seq, op)) and len(waiters) <= len(finished):
         return Wait(view, seq, op, (), stuck=waiters)
+    if len(late) * 2 > len(view.group.ranks) and view.standings[waiters[0]].active_only:
+        late, unknown = (), (*unknown, *late)  # they may as well be over with it
     exact = any(held.exact for rank in waiters if (held := view.standings[rank].held))
     stuck = _stuck_before(view, seq) if exact else ()
     return Wait(view, seq, op, waiters, late, stuck, unknown=unknown)

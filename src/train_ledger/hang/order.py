@@ -8,7 +8,7 @@ peers. Who left one out, or took one before its turn, has another count there.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from train_ledger.hang.entry import Op
 from train_ledger.hang.groups import GroupView, is_telling
@@ -16,8 +16,10 @@ from train_ledger.hang.laggards import Wait
 
 __all__ = ["out_of_order"]
 
-_Step = tuple[tuple[str, int], ...]
+_Step = Mapping[str, int]
 """For each other kind of group, how many operations lie between two successive ones of this kind."""
+_History = Mapping[str, Sequence[Op]]
+"""What a rank keeps of each kind of group that it is a member of."""
 
 
 def out_of_order(place: Mapping[int, Wait], views: Sequence[GroupView]) -> dict[int, str]:
@@ -25,78 +27,121 @@ def out_of_order(place: Mapping[int, Wait], views: Sequence[GroupView]) -> dict[
 
     Empty where none or most of them did.
     """
-    histories = _histories(views)
+    kinds = _kinds(views)
+    orders = _Orders(_histories(views, kinds))
     odd = {
         rank: how
         for rank, wait in sorted(place.items())
-        if not wait.p2p and (how := _departure(rank, wait, histories))
+        if not wait.p2p and (how := orders.departure(rank, wait, kinds[rank, id(wait.view)]))
     }
     return odd if len(odd) * 2 <= len(place) else {}
 
 
-_History = Mapping[str, Sequence[Op]]
+_Kinds = Mapping[tuple[int, int], str]
 
 
-def _histories(views: Sequence[GroupView]) -> dict[int, dict[str, Sequence[Op]]]:
-    """For each rank whose dump is whole, what it keeps by kind; a kind that a rank has twice goes by name."""
+def _kinds(views: Sequence[GroupView]) -> _Kinds:
+    """(rank, view) → its kind: its description; its name, where the rank is in two of them."""
+    groups = Counter((rank, view.group.desc) for view in views for rank in view.standings)
+    return {
+        (rank, id(view)): view.group.desc
+        if groups[rank, view.group.desc] == 1 and is_telling(view.group.desc)
+        else view.group.name
+        for view in views
+        for rank in view.standings
+    }
+
+
+def _histories(views: Sequence[GroupView], kinds: _Kinds) -> dict[int, dict[str, Sequence[Op]]]:
+    """What each rank whose dump is whole keeps, by kind."""
     histories: dict[int, dict[str, Sequence[Op]]] = {}
-    counts = Counter((rank, view.group.desc) for view in views for rank in view.standings)
     for view in views:
         for rank, standing in view.standings.items():
-            if standing.held and not standing.cut:
-                histories.setdefault(rank, {})[_kind(view, counts[rank, view.group.desc])] = standing.held.ops
+            if not standing.cut and (standing.held or standing.holds_all):
+                histories.setdefault(rank, {})[kinds[rank, id(view)]] = standing.held_ops
     return histories
 
 
-def _kind(view: GroupView, groups_of_desc: int) -> str:
-    return view.group.desc if groups_of_desc == 1 and is_telling(view.group.desc) else view.group.name
+class _Orders:
+    """The steps of all ranks; each is counted once."""
+
+    def __init__(self, histories: Mapping[int, _History]) -> None:
+        self._histories = histories
+        self._steps: dict[tuple[int, str, int], _Step] = {}
+        self._usual: dict[tuple[str, int], _Step] = {}
+
+    def departure(self, rank: int, wait: Wait, kind: str) -> str | None:
+        """In words, where its step to its place is not that of its peers, as its steps before were.
+
+        Where peers have no common one, it is held against the step that the rank took before.
+        """
+        before = self.step(rank, kind, wait.seq - 1)
+        usual = self.usual(kind, wait.seq)
+        expected = {other: usual.get(other, before.get(other)) for other in (*usual, *before)}
+        odd = [
+            f"{count} in {other} where {expected[other]} are usual"
+            for other, count in self.step(rank, kind, wait.seq).items()
+            if expected.get(other, count) != count and not self._differed_before(rank, kind, wait.seq, other)
+        ]
+        if not odd:
+            return None
+        between = f"between numbers {wait.seq - 1} and {wait.seq} of {wait.view.label}"
+        return f"{between} rank {rank} issued {', '.join(odd)}"
+
+    def step(self, rank: int, kind: str, seq: int) -> _Step:
+        key = (rank, kind, seq)
+        if key not in self._steps:
+            self._steps[key] = _step(self._histories.get(rank, {}), kind, seq)
+        return self._steps[key]
+
+    def usual(self, kind: str, seq: int) -> _Step:
+        """What more than half of the ranks, three at least, issued of each other kind."""
+        if (kind, seq) not in self._usual:
+            counts: dict[str, list[int]] = {}
+            for rank in self._histories:
+                for other, count in self.step(rank, kind, seq).items():
+                    counts.setdefault(other, []).append(count)
+            usual = {other: _most(of_other) for other, of_other in counts.items()}
+            self._usual[kind, seq] = {other: most for other, most in usual.items() if most is not None}
+        return self._usual[kind, seq]
+
+    def _differed_before(self, rank: int, kind: str, seq: int, other: str) -> bool:
+        """Whether it took other steps than its peers before, and nothing came of it: its part is another."""
+        return any(
+            (count := self.step(rank, kind, op.seq).get(other)) is not None
+            and self.usual(kind, op.seq).get(other, count) != count
+            for op in self._histories.get(rank, {}).get(kind, ())
+            if op.seq < seq
+        )
 
 
-def _departure(rank: int, wait: Wait, histories: Mapping[int, _History]) -> str | None:
-    """In words, where its step to its place is neither that of its peers nor the one it took before."""
-    history = histories.get(rank, {})
-    kind = next((it for it, ops in history.items() if wait.view.standings[rank].held_ops is ops), None)
-    own = _step(history, kind, wait.seq) if kind else None
-    if kind is None or own is None:
-        return None
-    before = _step(history, kind, wait.seq - 1)
-    usual = _most([step for it in histories.values() if (step := _step(it, kind, wait.seq)) is not None])
-    if own in (before, usual) or (before is None and usual is None):
-        return None
-    return _in_words(rank, wait, own, usual or before or ())
+def _most(counts: Sequence[int]) -> int | None:
+    """What more than half of at least three say."""
+    most, votes = Counter(counts).most_common(1)[0] if counts else (0, 0)
+    return most if votes * 2 > len(counts) > 2 else None
 
 
-def _in_words(rank: int, wait: Wait, own: _Step, usual: _Step) -> str:
-    counts = dict(usual)
-    parts = [
-        f"{count} in {kind} where {counts[kind]} are usual"
-        for kind, count in own
-        if counts.get(kind, count) != count
-    ]
-    between = f"between numbers {wait.seq - 1} and {wait.seq} of {wait.view.label}"
-    return f"{between} rank {rank} issued {', '.join(parts) or 'other operations than usual'}"
-
-
-def _most(steps: Collection[_Step]) -> _Step | None:
-    counts = Counter(steps)
-    step, votes = counts.most_common(1)[0]
-    return step if votes * 2 > len(steps) and len(steps) > 2 else None
-
-
-def _step(history: _History, kind: str, seq: int) -> _Step | None:
-    """None where the dump does not keep both operations, or nothing of another kind before them."""
+def _step(history: _History, kind: str, seq: int) -> _Step:
+    """Without what the dump does not keep."""
     ops = history.get(kind, ())
     here = next((op for op in ops if op.seq == seq), None)
     before = next((op for op in ops if op.seq == seq - 1), None)
-    if here is None or before is None:
-        return None
-    counts = []
-    for other, listed in sorted(history.items()):
-        reached = [_reached(listed, op.record) for op in (before, here)]
-        if other != kind and None not in reached:
-            counts.append((other, (reached[1] or 0) - (reached[0] or 0)))
-    return tuple(counts)
+    if here is None or (before is None and not _is_first(seq, ops)):
+        return {}
+    counts = {}
+    for other, listed in history.items():
+        start = _reached(listed, before.record) if before else 0
+        end = _reached(listed, here.record)
+        if other != kind and start is not None and end is not None:
+            counts[other] = end - start
+    return counts
+
+
+def _is_first(seq: int, ops: Sequence[Op]) -> bool:
+    return seq == 1 and bool(ops) and ops[0].seq == 1
 
 
 def _reached(ops: Sequence[Op], record: int) -> int | None:
-    return max((op.seq for op in ops if op.record < record), default=None)
+    """The highest number issued before; None where the dump may not keep it."""
+    before = max((op.seq for op in ops if op.record < record), default=None)
+    return 0 if before is None and (not ops or ops[0].seq == 1) else before

@@ -7,54 +7,20 @@ taken: a member without a dump, or that all came and none finishes.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 
 from train_ledger.answer import HANG_KINDS
-from train_ledger.hang.entry import Op
+from train_ledger.hang.cause import Root, Roots
+from train_ledger.hang.cycles import crossed_queues, cycle_of
 from train_ledger.hang.groups import GroupView, siblings_of
-from train_ledger.hang.laggards import Wait, collective_waits
-from train_ledger.hang.mismatch import Mismatch, find_mismatch
-from train_ledger.hang.order import out_of_order
+from train_ledger.hang.laggards import Wait, collective_waits, first_of
+from train_ledger.hang.mismatch import find_mismatch
 from train_ledger.hang.p2p import p2p_mismatches, p2p_waits
 from train_ledger.hang.wait_graph import WaitGraph
 
 __all__ = ["Root", "Roots", "find_roots"]
-
-
-@dataclass(frozen=True, slots=True)
-class Root:
-    """One cause: its kind, whom it accuses (nobody where `culprits` is empty), and where it shows.
-
-    `why` are further evidence lines. `seen` is False where the culprits have no dump, so that nothing is
-    known of them but that others wait.
-    """
-
-    kind: str
-    culprits: tuple[int, ...]
-    view: GroupView
-    seq: int
-    op: Op
-    waiting: tuple[int, ...]
-    mismatch: Mismatch | None = None
-    p2p: bool = False
-    seen: bool = True
-    why: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Roots:
-    """All causes in the order of their kinds; `undecided` are waits that the dumps cannot explain.
-
-    `waits` are all of them, for who wants to draw the graph.
-    """
-
-    roots: tuple[Root, ...]
-    victims_of: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
-    undecided: tuple[Wait, ...] = ()
-    waits: tuple[Wait, ...] = ()
 
 
 def find_roots(
@@ -76,7 +42,12 @@ def find_roots(
     unexplained = case.pending - case.explained_by(roots)
     if unexplained:
         weaker, undecided = case.weaker(unexplained, frozenset(damaged))
-        roots += [root for root in weaker if root.culprits or not any(it.culprits for it in roots)]
+        if any(root.culprits for root in roots):  # whom else they wait for may be a victim of these
+            undecided += [
+                wait for wait in case.unanswered(unexplained) if wait.unknown and wait not in undecided
+            ]
+        else:
+            roots += crossed_queues(views) or weaker
     roots.sort(key=lambda root: (HANG_KINDS.index(root.kind), root.op.created_ns, root.culprits, root.seq))
     return Roots(tuple(roots), case.victims(roots), tuple(undecided), tuple(case.waits))
 
@@ -127,7 +98,7 @@ class _Case:
         roots: dict[tuple[str, int, int], Root] = {}
         for ranks in self.graph.roots():
             if len(ranks) > 1:
-                root = self._cycle(ranks)
+                root = cycle_of(ranks, self.waits, self.all_views)
             elif ranks[0] in self.odd or (ranks[0] in self.pending and ranks[0] not in self.stuck):
                 continue
             else:
@@ -140,30 +111,15 @@ class _Case:
 
     def _single(self, rank: int) -> Root:
         if rank in self.stuck:
-            wait = _first(wait for wait in self.waits if rank in wait.stuck)
+            wait = first_of(wait for wait in self.waits if rank in wait.stuck)
             standing = wait.view.standings[rank]
             seq = standing.lowest_pending or 0
             op = standing.op(seq) or wait.op
             return Root("completion_laggard", (rank,), wait.view, seq, op, wait.waiters)
         late = [wait for wait in self.waits if rank in wait.late]
-        wait = _first([wait for wait in late if not wait.p2p] or late)
+        wait = first_of([wait for wait in late if not wait.p2p] or late)
         kind = "p2p_unpaired" if wait.p2p else "missing_ranks"
         return Root(kind, (rank,), wait.view, wait.seq, wait.op, wait.waiters, p2p=wait.p2p)
-
-    def _cycle(self, ranks: tuple[int, ...]) -> Root:
-        """Ranks that wait for each other: those that took the groups in another order than most, else all."""
-        inside = [
-            wait for wait in self.waits if set(wait.waiters) & set(ranks) and set(wait.targets) & set(ranks)
-        ]
-        place = {rank: _first(wait for wait in inside if rank in wait.waiters) for rank in ranks}
-        votes = Counter(id(wait.view) for wait in place.values())
-        most, count = votes.most_common(1)[0]
-        elsewhere = tuple(rank for rank, wait in place.items() if id(wait.view) != most)
-        odd = out_of_order(place, self.all_views)
-        culprits = tuple(odd) or (elsewhere if count * 2 > len(ranks) else ()) or ranks
-        wait = place[culprits[0]]
-        why = tuple(odd.values())
-        return Root("cycle", culprits, wait.view, wait.seq, wait.op, ranks, p2p=wait.p2p, why=why)
 
     def explained_by(self, roots: Iterable[Root]) -> set[int]:
         explained: set[int] = set()
@@ -173,16 +129,20 @@ class _Case:
                 explained.update(self.graph.victims_of(root.waiting))
         return explained
 
+    def unanswered(self, ranks: set[int]) -> list[Wait]:
+        """The waits in which some of these ranks wait for nobody that is known, the earliest first."""
+        mine = [wait for wait in self.waits if ranks & set(wait.waiters) and not wait.targets]
+        return sorted(mine, key=lambda wait: wait.op.created_ns)
+
     def weaker(self, ranks: set[int], damaged: frozenset[int]) -> tuple[list[Root], list[Wait]]:
         """What can still be said of ranks that wait for nobody who is known to be missing."""
         roots: list[Root] = []
         undecided: list[Wait] = []
-        mine = [wait for wait in self.waits if ranks & set(wait.waiters) and not wait.targets]
-        for wait in sorted(mine, key=lambda wait: wait.op.created_ns):
+        for wait in self.unanswered(ranks):
             absent = tuple(
                 rank for rank in wait.unknown if rank not in damaged and rank not in wait.view.standings
             )
-            if absent and len(absent) * 2 <= len(wait.view.group.ranks):
+            if absent and len(absent) * 2 <= len(wait.view.group.ranks) and not roots:
                 roots.append(_root_of("missing_ranks", absent, wait, seen=False))
             elif wait.unknown or _is_alone(wait):
                 undecided.append(wait)
@@ -215,11 +175,6 @@ def _with_fallen(wait: Wait, fallen: frozenset[int]) -> Wait:
         return wait
     unknown = tuple(rank for rank in wait.unknown if rank not in fallen)
     return replace(wait, late=(*wait.late, *dead), unknown=unknown)
-
-
-def _first(waits: Iterable[Wait]) -> Wait:
-    """The wait that began first."""
-    return min(waits, key=lambda wait: (wait.op.created_ns, wait.view.group.name, wait.seq))
 
 
 def _is_alone(wait: Wait) -> bool:

@@ -1,0 +1,31 @@
+"""Do the dumps of a job hold active entries alone?
+
+One setting holds for all its ranks. A dump in which nothing is done may be of active entries alone, or its
+ring is full of pending ones; where another rank's dump shows what is done, it is the latter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from train_ledger.hang.dump import Dump
+
+__all__ = ["of_one_mode"]
+
+
+def of_one_mode(dumps: Sequence[Dump]) -> Sequence[Dump]:
+    """The same dumps; those that were wrongly taken for active entries alone have lost older ones."""
+    if not any(dump.active_only and dump.entries for dump in dumps) or not any(map(_shows_done, dumps)):
+        return dumps
+    return [_wrapped(dump) if dump.active_only and dump.entries else dump for dump in dumps]
+
+
+def _shows_done(dump: Dump) -> bool:
+    return any(op.done for held in dump.groups for op in (*held.ops[:1], *held.p2p_done[:1]))
+
+
+def _wrapped(dump: Dump) -> Dump:
+    groups = tuple(replace(held, exact=held.lowest_pending is None) for held in dump.groups)
+    return replace(dump, active_only=False, wrapped=True, groups=groups)
