@@ -68,6 +68,16 @@ def test_who_has_not_come_and_who_left_no_dump_are_told_apart() -> None:
     }
 
 
+def test_a_wait_that_cannot_be_explained_is_shown_with_the_dump_that_was_not_read() -> None:
+    job = Job(3)
+    job.issue(range(3))
+    read = Dumps(tuple(dump_of(job, rank) for rank in (0, 2)), damaged=(1,))
+    examined = examination_of(read, world_size=3)
+    assert (examined.answer.verdict, examined.answer.findings) == ("cannot_tell", ())
+    ((table,),) = examined.picture.tables
+    assert _rows(table) == [("1", "all_reduce [4] Float, scheduled", "not known: its dump could not be read")]
+
+
 def test_what_was_queued_behind_is_counted() -> None:
     job = Job(2)
     job.issue(range(2), done=True)
@@ -227,7 +237,7 @@ def test_nothing_to_draw_is_an_empty_picture(ranks: list[int]) -> None:
     job = Job(1)
     job.issue([0], done=True)
     picture = _examined(job, ranks).picture
-    assert picture == Picture(graph=None)
+    assert picture == Picture()
 
 
 def test_the_answer_is_that_of_the_analysis() -> None:

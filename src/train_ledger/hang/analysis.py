@@ -11,6 +11,7 @@ from train_ledger.config import Limits
 from train_ledger.hang.acquit import acquit
 from train_ledger.hang.conclude import conclude
 from train_ledger.hang.dump_files import Dumps, read_dumps
+from train_ledger.hang.failed import left_open, reopened
 from train_ledger.hang.findings import Evidence
 from train_ledger.hang.group_table import MOST_RANKS
 from train_ledger.hang.groups import build_groups
@@ -101,19 +102,23 @@ class _Case:
         self.read = read
         self.world = world_of(read.dumps, {*read.damaged, *known, *stacks}, world_size)
         fallen = first_fallen(known, self.world)
-        self.views, too_large = build_groups(read.dumps, self.world)
+        views, too_large = build_groups(read.dumps, self.world)
+        self.views = reopened(views, read.dumps, known, fallen)
         self.pending = [view for view in self.views if view.waiting]
         ended = not self.pending and any(it.gone or it.exception or it.signal for it in known.values())
         self.evidence = Evidence({dump.rank: dump for dump in read.dumps}, stacks, known, fallen)
         roots = find_roots(self.views, fallen=fallen, damaged=read.damaged, ended=ended)
         self.found = acquit(roots, self.evidence)
-        self.beyond_bounds = tuple(_beyond_bounds(world_size, too_large))
+        unsaid = () if self.pending else left_open(self.views)
+        self.beyond_bounds = (*_beyond_bounds(world_size, too_large), *unsaid)
 
     def answer(self) -> HangAnswer:
         return conclude(self.found, self.read, self.pending, self.evidence, self.world, self.beyond_bounds)
 
     def examination(self) -> Examination:
-        return Examination(self.answer(), picture_of(self.found, self.views, self.evidence))
+        return Examination(
+            self.answer(), picture_of(self.found, self.views, self.evidence, self.read.damaged)
+        )
 
 
 def _beyond_bounds(world_size: int | None, too_large: int) -> Iterator[str]:

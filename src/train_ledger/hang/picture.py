@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 
 from train_ledger.hang.findings import Evidence
 from train_ledger.hang.groups import GroupView
 from train_ledger.hang.lanes import lanes
 from train_ledger.hang.roots import Root, Roots
 from train_ledger.hang.stacks import merge, stand_of
-from train_ledger.hang.table import pair_table, pending_elsewhere, seq_table
+from train_ledger.hang.table import Beside, pair_table, pending_elsewhere, seq_table
 from train_ledger.hang.wait_picture import wait_graph
 from train_ledger.render.picture import Picture, Stack, Table
 
@@ -20,35 +21,55 @@ _STACKS = 16
 _FRAMES = 40
 
 
-def picture_of(found: Roots, views: Sequence[GroupView], evidence: Evidence) -> Picture:
+def picture_of(
+    found: Roots, views: Sequence[GroupView], evidence: Evidence, damaged: Collection[int] = ()
+) -> Picture:
     """The tables of the first causes, the graph of all waits, the last operations and the stacks.
 
-    Its size does not grow with the number of ranks beyond the ranges that name them.
+    Where no cause was found but somebody waits, the first such wait has a table. `damaged` are ranks whose
+    dump is there, but could not be read. The size does not grow with the number of ranks beyond the ranges
+    that name them.
     """
     accused = frozenset(rank for root in found.roots for rank in root.culprits)
-    elsewhere = pending_elsewhere(views)
-    shown = found.roots[:_FINDINGS]
+    known = Beside(pending_elsewhere(views), frozenset(damaged))
+    shown = found.roots[:_FINDINGS] or _undecided(found)
+    tables = [tuple(_tables(root, found, known)) for root in shown]
+    more = len(found.roots) - len(tables)
+    if more > 0:
+        tables[-1] = (*tables[-1][:-1], _with_more(tables[-1][-1], more))
     return Picture(
-        tables=tuple(tuple(_tables(root, found, elsewhere)) for root in shown),
+        tables=tuple(tables),
         graph=wait_graph(found),
         lanes=lanes(shown[0], views, accused) if shown else None,
         stacks=tuple(_stacks(found.roots, evidence)),
-        more=len(found.roots) - len(shown),
     )
 
 
-def _tables(root: Root, found: Roots, elsewhere: Mapping[int, Mapping[str, str]]) -> Iterator[Table]:
+def _undecided(found: Roots) -> tuple[Root, ...]:
+    """The first wait that is not explained, in the place of a cause that accuses nobody."""
+    return tuple(
+        Root("no_mismatch", (), wait.view, wait.seq, wait.op, wait.waiters, p2p=wait.p2p)
+        for wait in found.undecided[:1]
+    )
+
+
+def _with_more(table: Table, more: int) -> Table:
+    said = f"{more} more {'finding is' if more == 1 else 'findings are'} told below without a table"
+    return replace(table, notes=(*table.notes, said))
+
+
+def _tables(root: Root, found: Roots, known: Beside) -> Iterator[Table]:
     """That of the root's group; of a circle that of the next group in it, too."""
     if root.p2p:
         yield pair_table(root)
         return
-    yield seq_table(root, root.view, root.seq, elsewhere)
+    yield seq_table(root, root.view, root.seq, known)
     if root.kind == "cycle":
         circle = frozenset(root.waiting) | frozenset(root.culprits)
         for wait in found.waits:
             inside = circle.intersection(wait.waiters) and circle.intersection(wait.targets)
             if inside and not wait.p2p and wait.view is not root.view:
-                yield seq_table(root, wait.view, wait.seq, elsewhere)
+                yield seq_table(root, wait.view, wait.seq, known)
                 return
 
 

@@ -16,7 +16,7 @@ from train_ledger.hang.roots import Root
 from train_ledger.render import ranks_in_brief
 from train_ledger.render.picture import Cell, Column, Mark, Step, Table
 
-__all__ = ["brought", "pair_table", "pending_elsewhere", "seq_table", "state_of"]
+__all__ = ["Beside", "brought", "pair_table", "pending_elsewhere", "seq_table", "state_of"]
 
 _BEFORE = 3
 _AFTER = 3
@@ -46,20 +46,29 @@ def _shape(shape: Sequence[int]) -> str:
     return f"[{dims}, …]" if len(shape) > _DIMS_SHOWN else f"[{dims}]"
 
 
-def seq_table(root: Root, view: GroupView, seq: int, elsewhere: Mapping[int, Mapping[str, str]]) -> Table:
-    """The table of one group around `seq`; `elsewhere` says in what each rank is pending, by group."""
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What is known beside the group: in what each rank is pending, by group, and whose dump is damaged."""
+
+    elsewhere: Mapping[int, Mapping[str, str]]
+    damaged: frozenset[int] = frozenset()
+
+
+def seq_table(root: Root, view: GroupView, seq: int, known: Beside) -> Table:
+    """The table of one group around `seq`."""
     ops = {rank: {op.seq: op for op in it.held_ops} for rank, it in view.standings.items()}
     seqs = sorted({seq, *(number for held in ops.values() for number in held)})
     place = seqs.index(seq)
     shown = seqs[max(0, place - _BEFORE) : place + 1 + _AFTER]
-    pen = _Pen(root, view, seq, shown, ops)
+    pen = _Pen(root, view, seq, shown, ops, known.damaged)
     columns = _columns(pen, root)
     steps = [
         Step(str(number), tuple(pen.cell(column, number) for column in columns), here=number == seq)
         for number in shown
     ]
     others = [
-        _in_common([_but(view.label, elsewhere.get(rank, {})) for rank in column.ranks]) for column in columns
+        _in_common([_but(view.label, known.elsewhere.get(rank, {})) for rank in column.ranks])
+        for column in columns
     ]
     if any(others):
         steps.append(Step("elsewhere", tuple(Cell(text or "nothing pending") for text in others)))
@@ -76,12 +85,13 @@ class _Pen:
     seq: int
     shown: Sequence[int]
     ops: Mapping[int, Mapping[int, Op]]
+    damaged: frozenset[int]
 
     def key(self, rank: int, *, coarse: bool) -> _Key:
         """What must be equal of ranks that share a column."""
         standing = self.view.standings.get(rank)
         if standing is None:
-            return (None,)
+            return None, rank in self.damaged
         told = self.shown if not coarse else [self.seq]
         return tuple(self._did(rank, standing, number, coarse) for number in told)
 
@@ -123,7 +133,8 @@ class _Pen:
     def _without(self, rank: int, number: int) -> Cell:
         standing = self.view.standings.get(rank)
         if standing is None:
-            return Cell("not known: no dump", "unknown")
+            damaged = "its dump could not be read" if rank in self.damaged else "no dump"
+            return Cell(f"not known: {damaged}", "unknown")
         reached = standing.reached(number)
         if reached and _has_finished(standing, number):
             return Cell("finished; its entry is not kept", "done")
@@ -153,10 +164,7 @@ def _columns(pen: _Pen, root: Root) -> list[Column]:
     kept, rest = [usual, *others][:_COLUMNS], [usual, *others][_COLUMNS:]
     if rest:
         kept[-1:] = [tuple(sorted(rank for ranks in (kept[-1], *rest) for rank in ranks))]
-    return [
-        Column(ranks, _note(pen.view, ranks, accused, merged=bool(rest) and ranks is kept[-1]))
-        for ranks in kept
-    ]
+    return [Column(ranks, _note(ranks, accused, merged=bool(rest) and ranks is kept[-1])) for ranks in kept]
 
 
 def _merged(pen: _Pen, accused: Collection[int], *, coarse: bool) -> list[tuple[int, ...]]:
@@ -166,12 +174,12 @@ def _merged(pen: _Pen, accused: Collection[int], *, coarse: bool) -> list[tuple[
     return [tuple(sorted(ranks)) for ranks in by_key.values()]
 
 
-def _note(view: GroupView, ranks: Sequence[int], accused: Collection[int], *, merged: bool) -> str:
+def _note(ranks: Sequence[int], accused: Collection[int], *, merged: bool) -> str:
     if merged:
         return "several, drawn together"
     if ranks[0] in accused:
         return "culprit" if len(ranks) == 1 else "culprits"
-    return "" if ranks[0] in view.standings else "no dump"
+    return ""
 
 
 def _but(label: str, pending: Mapping[str, str]) -> list[str]:

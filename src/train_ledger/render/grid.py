@@ -7,6 +7,7 @@ part carries a ">", what differs or is absent there a "!".
 from __future__ import annotations
 
 import io
+import textwrap
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -30,7 +31,10 @@ def grid_lines(table: Table, *, width: int | None, colour: bool) -> Iterator[str
         style = "bold red" if column.note.startswith("culprit") else "bold"
         heads.append(Word(heading_of(column), style))
     yield from ruled_lines(heads, [[*_row(step)] for step in table.steps], width=width, colour=colour)
-    yield from (f"  {harmless(note)}" for note in table.notes)
+    for note in table.notes:
+        yield from textwrap.wrap(
+            harmless(note), (width or _NATURAL) - 2, initial_indent="  ", subsequent_indent="  "
+        )
 
 
 class Word(NamedTuple):

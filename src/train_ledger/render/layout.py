@@ -87,7 +87,8 @@ def _circumstances(answer: Diagnosis, currency: str) -> Iterable[tuple[str, str 
 
 def _findings(answer: HangAnswer, picture: Picture, confidence: str | None) -> list[Section]:
     several = len(answer.findings) > 1
-    sections: list[Section] = []
+    undecided = picture.tables if not answer.findings else ()
+    sections = [Section("", tables) for tables in undecided]
     for number, finding in enumerate(answer.findings, start=1):
         heading = f"finding {number} of {len(answer.findings)}" if several else ""
         tables = picture.tables[number - 1] if number <= len(picture.tables) else ()

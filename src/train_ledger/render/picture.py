@@ -128,10 +128,9 @@ class Stack:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """`tables` holds those of each finding, in the order of the findings; `more` counts what has none."""
+    """`tables` holds those of each of the first findings; where there is no finding, what is undecided."""
 
     tables: tuple[tuple[Table, ...], ...] = ()
     graph: Graph | None = None
     lanes: Lanes | None = None
     stacks: tuple[Stack, ...] = ()
-    more: int = 0

@@ -52,7 +52,8 @@ def as_text(
     lines = [*pen.prose(report.verdict, style=report.tone)]
     for section in report.sections:
         lines += ["", *pen.section(section)] if section.heading else pen.section(section)
-    return "\n".join(lines) + "\n"
+    told = [line for line, before in zip(lines, ["", *lines], strict=False) if line or before]
+    return "\n".join(told) + "\n"
 
 
 def wants_colour(stream: TextIO, environment: Mapping[str, str] = os.environ) -> bool:
