@@ -121,8 +121,7 @@ def train(options: argparse.Namespace) -> None:
         monitor.step(step, loss=report[0].item() / report[1].item(), tokens=BATCH * CONTEXT)
         dist.broadcast(torch.zeros(1, device=device), src=0)  # is a stop wanted? rank 0 is who would be told
 
-    with monitor.phase("evaluation"):
-        dist.barrier()
+    dist.barrier()  # before the evaluation
     dist.destroy_process_group()
     monitor.close()
 

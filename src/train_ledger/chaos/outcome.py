@@ -27,9 +27,9 @@ _RANK_FILE = re.compile(r"rank_(\d+)")
 class Dumps:
     """Which ranks' dumps lay in the run directory while the job lived, and what they alone say.
 
-    `missing` maps each other rank to the reason; `gathered_s` are the seconds from the page until the last
-    dump was whole; `culprits` and `kind` are what `train-ledger hang` says of them, after
-    `analysis_s`.
+    `missing` maps each other rank to the reason. `gathered_s` are the seconds from the page until the last
+    dump was whole; 0 where ranks that died of it had left theirs before. `culprits` and `kind` are what
+    `train-ledger hang` says of them, within `analysis_s`.
     """
 
     there: tuple[int, ...]
@@ -101,7 +101,7 @@ def _why_missing(run_dir: RunDir, rank: int) -> str:
 def _gathered_s(run_dir: RunDir, there: tuple[int, ...]) -> float | None:
     started = next((e["t"] for e in _entries(run_dir) if e.get("kind") == "response_started"), None)
     written = [path.stat().st_mtime for rank in there if (path := run_dir.comm_trace_of(rank)).is_file()]
-    return round(max(written) - started, 1) if started is not None and written else None
+    return round(max(0.0, max(written) - started), 1) if started is not None and written else None
 
 
 def _entries(run_dir: RunDir) -> tuple[Mapping[str, Any], ...]:

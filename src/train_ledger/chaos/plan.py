@@ -14,7 +14,7 @@ from train_ledger.run_dir import RunDir, RunDirError
 
 __all__ = ["Plan", "plan_of"]
 
-_DUMP_PATH_TIMEOUT_S = 20.0
+_DUMP_PATH_TIMEOUT_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,7 @@ def drill_hang(
         bool,
         typer.Option(
             "--no-dump-path",
-            help="Tell torch no place for its dumps, wait for the time-out (20 s if none is given), and see "
+            help="Tell torch no place for its dumps, wait for the time-out (30 s if none is given), and see "
             "where they fall and whether they outlive the job.",
         ),
     ] = False,
