@@ -62,12 +62,14 @@ class Job:
         dtype: str = "Float",
         done: bool = False,
         frames: list[dict[str, Any]] | None = None,
+        more: Mapping[str, Any] | None = None,
     ) -> None:
-        """Each of `ranks` issues one collective in `group`."""
+        """Each of `ranks` issues one collective in `group`; `more` are further keys of the entry."""
         self._clock += 1
         for rank in ranks:
             seq = self._issued[rank, group] = self._issued.get((rank, group), 0) + 1
             self._add(rank, group, op, seq=seq, size=size, out=out, dtype=dtype, done=done, frames=frames)
+            self.entries[rank][-1].update(more or {})
 
     def send(
         self, source: int, target: int | None, *, group: str = "0", sides: str = "both", done: bool = False

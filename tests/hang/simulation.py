@@ -55,11 +55,18 @@ class Layout:
         yield from product(range(self.dp), range(self.pp), range(self.tp))
 
 
-def programs(layout: Layout, steps: int, *, with_p2p: bool) -> tuple[list[tuple[str, str, list[int]]], list[list[Step]]]:
+def programs(
+    layout: Layout, steps: int, *, with_p2p: bool
+) -> tuple[list[tuple[str, str, list[int]]], list[list[Step]]]:
     """The groups, and what each rank does: layers in tp, activations through pp, gradients over dp."""
     groups = list(layout.groups())
-    mine = [{desc: (name, ranks) for name, desc, ranks in groups if rank in ranks} for rank in range(layout.world)]
-    return groups, [[op for _ in range(steps) for op in _one_step(rank, mine[rank], with_p2p)] for rank in range(layout.world)]
+    mine = [
+        {desc: (name, ranks) for name, desc, ranks in groups if rank in ranks} for rank in range(layout.world)
+    ]
+    return groups, [
+        [op for _ in range(steps) for op in _one_step(rank, mine[rank], with_p2p)]
+        for rank in range(layout.world)
+    ]
 
 
 def _one_step(rank: int, mine: dict[str, tuple[str, list[int]]], with_p2p: bool) -> Iterator[Step]:
@@ -113,7 +120,9 @@ class _Issued:
 class Cluster:
     """The ranks while they run; `stuck` is (rank, place) of what its GPU never ends."""
 
-    def __init__(self, world: int, todo: list[list[Step]], *, ahead: int, stuck: tuple[int, int] | None = None) -> None:
+    def __init__(
+        self, world: int, todo: list[list[Step]], *, ahead: int, stuck: tuple[int, int] | None = None
+    ) -> None:
         self.todo, self.ahead, self.stuck = todo, ahead, stuck
         self.issued: list[list[_Issued]] = [[] for _ in range(world)]
         self.order: list[tuple[int, int]] = []
@@ -172,9 +181,19 @@ class Cluster:
             it = self.issued[rank][place]
             step = it.step
             if step.peer is None:
-                job.issue([rank], step.op, group=step.group, size=[[step.size]], dtype=step.dtype, done=it.done)
+                job.issue(
+                    [rank], step.op, group=step.group, size=[[step.size]], dtype=step.dtype, done=it.done
+                )
             else:
-                job.post(rank, step.op, step.peer, group=step.group, size=[[step.size]], dtype=step.dtype, done=it.done)
+                job.post(
+                    rank,
+                    step.op,
+                    step.peer,
+                    group=step.group,
+                    size=[[step.size]],
+                    dtype=step.dtype,
+                    done=it.done,
+                )
         return job
 
     @property
@@ -194,6 +213,7 @@ def _fit(rank: int, op: _Issued, other_rank: int, other: _Issued) -> bool:
         return other_rank == rank or (
             other.step.peer == rank
             and {op.step.op, other.step.op} == {"send", "recv"}
-            and (op.step.group, op.step.size, op.step.dtype) == (other.step.group, other.step.size, other.step.dtype)
+            and (op.step.group, op.step.size, op.step.dtype)
+            == (other.step.group, other.step.size, other.step.dtype)
         )
     return other.number == op.number and other.step == op.step

@@ -14,6 +14,7 @@ from math import prod
 
 from train_ledger.hang.entry import Op
 from train_ledger.hang.groups import GroupView
+from train_ledger.hang.splits import ALL_TO_ALL, disagreement
 
 __all__ = ["Mismatch", "find_mismatch"]
 
@@ -50,11 +51,6 @@ _INPUTS_EQUAL = frozenset(
         "reduce_scatter_tensor",
     }
 )
-_SIZES_FREE = frozenset(
-    {"all_to_all", "all_to_all_v_single", "alltoall_base", "barrier", "sparse_all_reduce"}
-)
-
-
 _Siblings = Callable[[], Sequence[GroupView]]
 
 
@@ -74,7 +70,7 @@ def find_mismatch(view: GroupView, siblings: _Siblings = tuple, *, ended: bool =
     return (
         _vote("collective_type_mismatch", frontier, ops, lambda op: op.name, siblings)
         or _uneven_gather_or_sizes(view, frontier, ops, siblings)
-        or _totals(view, frontier, ops)
+        or _splits(view, frontier, ops)
         or _vote("collective_dtype_mismatch", frontier, ops, _dtypes, siblings)
     )
 
@@ -163,17 +159,16 @@ def _elements(sizes: tuple[tuple[int, ...], ...]) -> tuple[int, ...] | None:
     return tuple(prod(shape) for shape in sizes) or None
 
 
-def _totals(view: GroupView, seq: int, ops: Mapping[int, Op]) -> Mismatch | None:
-    """all_to_all: what goes in must come out; which pair disagrees is not recorded, so nobody is accused."""
-    if len(ops) < len(view.group.ranks) or any(op.name not in _SIZES_FREE for op in ops.values()):
+def _splits(view: GroupView, seq: int, ops: Mapping[int, Op]) -> Mismatch | None:
+    if any(op.name not in ALL_TO_ALL for op in ops.values()):
         return None
-    given = sum(prod(shape) for op in ops.values() for shape in op.input_sizes)
-    taken = sum(prod(shape) for op in ops.values() for shape in op.output_sizes)
-    if given == taken or not all(op.input_sizes and op.output_sizes for op in ops.values()):
+    found = disagreement(ops, view.group.ranks)
+    if found is None:
         return None
-    first, second, *_ = (ops[rank] for rank in sorted(ops))
-    why = f"together the members send {given} elements and expect {taken}; the pair is not recorded"
-    return Mismatch("size_or_syntax_mismatch", seq, (), ops, first, second, why)
+    at_fault, why = found
+    odd = at_fault[0] if at_fault else min(ops)
+    usual = next(op for rank, op in sorted(ops.items()) if rank != odd)
+    return Mismatch("size_or_syntax_mismatch", seq, at_fault, ops, ops[odd], usual, why)
 
 
 def _dtypes(op: Op) -> Hashable | None:
