@@ -23,15 +23,16 @@ __all__ = ["hang"]
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """What is to be read: dumps or the run that they belong to, or both."""
+    """What is to be read: dumps, the run that they belong to, logs, or several of these."""
 
     dumps: Sequence[Path]
     stacks: Path | None
     run: RunDir | None
+    logs: Path | None = None
 
     @property
     def title(self) -> str:
-        return ", ".join(map(str, self.dumps)) or str(self.run.path if self.run else "")
+        return ", ".join(map(str, self.dumps)) or str(self.run.path if self.run else self.logs)
 
 
 def hang(
@@ -49,7 +50,11 @@ def hang(
     ] = None,
     logs: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Folder of logs (not read by this version).", show_default=False),
+        typer.Option(
+            metavar="DIR",
+            help="Folder of logs: torchrun's --log-dir, or any; kernel logs too. Those of --run if none.",
+            show_default=False,
+        ),
     ] = None,
     run: Annotated[
         Path | None,
@@ -89,16 +94,13 @@ def hang(
     """
     from train_ledger.cli.output import answered
 
-    given = _given(dumps or [], stacks, run)
+    given = _given(dumps or [], stacks, run, logs)
     if entries:
         return _entries(given, ranks, groups, last, json=json, html=html)
     if ranks or groups:
         raise BadInputError("--ranks and --groups choose entries: say --entries, too")
     examined = _examined(given)
     answer = examined.answer
-    if logs is not None:
-        unread = f"logs: {logs} was not read; this version reads dumps, stacks and the run's own signals"
-        answer = dataclasses.replace(answer, not_observed=(*answer.not_observed, unread))
     return answered(answer, json=json, html=html, title=given.title, picture=examined.picture)
 
 
@@ -120,38 +122,46 @@ def _entries(given: _Given, ranks: str, groups: str, last: int, *, json: bool, h
     return show_entries(dumps, chosen, settings.limits, json=json)
 
 
-def _given(dumps: Sequence[Path], stacks: Path | None, run: Path | None) -> _Given:
+def _given(dumps: Sequence[Path], stacks: Path | None, run: Path | None, logs: Path | None) -> _Given:
     """What is there of what was named; a run directory in the place of dumps is taken for --run."""
     from train_ledger.run_dir import RunDir
 
     if run is None and len(dumps) == 1 and (dumps[0] / "comm_traces").is_dir():
         run, dumps = dumps[0], []
-    if not dumps and run is None:
+    if not dumps and run is None and logs is None:
         raise BadInputError("name Flight Recorder dumps, a folder of them, or a run directory with --run")
-    for path in [*dumps, *([stacks] if stacks else [])]:
+    for path in [*dumps, *(it for it in (stacks, logs) if it)]:
         if not path.exists():
             raise BadInputError(f"{path}: there is no such file or folder")
-    if dumps and all(path.is_dir() and not any(path.iterdir()) for path in dumps):
+    if dumps and logs is None and all(path.is_dir() and not any(path.iterdir()) for path in dumps):
         raise BadInputError(
             f"{dumps[0]}: is empty; were the dumps written elsewhere (TORCH_FR_DUMP_TEMP_FILE)?"
         )
-    return _Given(dumps, stacks, RunDir.existing(run) if run else None)
+    return _Given(dumps, stacks, RunDir.existing(run) if run else None, logs)
 
 
 def _examined(given: _Given) -> Examination:
     from train_ledger import config
+    from train_ledger.hang import reproduced_by
+    from train_ledger.ops import evidence, log_evidence, observe
 
     settings = config.load(given.run)
     if given.run is None:
-        return _of_files(given, settings)
-    from train_ledger.ops import evidence, observe
-
+        told = log_evidence.read_logs([given.logs]) if given.logs else log_evidence.LogEvidence({})
+        return _with(_of_files(given, settings, told.known), told.not_observed)
     state, not_read = observe(given.run, settings)
+    logs = [given.logs] if given.logs else []
     if given.dumps or given.stacks:
         whole = _with_those_of_the_run(given, given.run, state.attempt)
-        return _with(_of_files(whole, settings, evidence.knowledge_of(state), state.world_size), not_read)
-    found = evidence.gather(given.run, settings, state)
-    return _with(found.examination, (*found.not_observed, *not_read))
+        told = evidence.logs_about(given.run, state, logs=logs)
+        found = _of_files(whole, settings, told.known, state.world_size)
+        examined = _with(found, (*told.not_observed, *not_read))
+    else:
+        gathered = evidence.gather(given.run, settings, state, logs=logs)
+        examined = _with(gathered.examination, (*gathered.not_observed, *not_read))
+    command = given.run.read_run().get("restart_command")
+    answer = reproduced_by(examined.answer, command if isinstance(command, str) else None)
+    return dataclasses.replace(examined, answer=answer)
 
 
 def _with(examined: Examination, not_observed: Sequence[str]) -> Examination:

@@ -11,9 +11,11 @@ from __future__ import annotations
 from train_ledger.hang import stacks
 from train_ledger.hang.analysis import Examination, analyse, examine
 from train_ledger.hang.knowledge import RankKnowledge, first_fallen, in_words
+from train_ledger.hang.next_commands import REPRODUCE, reproduced_by
 from train_ledger.hang.stacks import RankStack, StackGroup
 
 __all__ = [
+    "REPRODUCE",
     "Examination",
     "RankKnowledge",
     "RankStack",
@@ -22,5 +24,6 @@ __all__ = [
     "examine",
     "first_fallen",
     "in_words",
+    "reproduced_by",
     "stacks",
 ]

@@ -105,7 +105,8 @@ def _of_the_fallen(evidence: Evidence, world: Sequence[int]) -> Finding:
         evidence=(
             *(line for rank in culprits for line in of_rank(evidence.known[rank])),
             *(said for rank in culprits if (said := in_words(evidence.known[rank]))),
-            "no operation is pending in the dumps that were read",
+            *(["no operation is pending in the dumps that were read"] if evidence.dumps else []),
+            *undecided(evidence.known),
         ),
     )
 

@@ -13,7 +13,11 @@ from dataclasses import dataclass
 
 from train_ledger.render import harmless
 
-__all__ = ["Brought", "GpuFault", "RankKnowledge", "TimedOut", "first_fallen", "in_words"]
+__all__ = ["OTHER_GROUP", "Brought", "GpuFault", "RankKnowledge", "TimedOut", "first_fallen", "in_words"]
+
+
+OTHER_GROUP = "another"
+"""In the place of the name of a group of which only this is known: ranks do not count globally in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +61,9 @@ class GpuFault:
 class RankKnowledge:
     """What the run's own files and logs say of one rank; None, False or nothing where they say nothing.
 
-    `exception` is "Type: message", `signal` the number of the signal that ended the process, `exit_code` the
-    status it ended with, `failed_first` that the launcher saw it fail before the others, `ended` that the
-    rank itself said that its run ended.
+    `exception` is "Type: message", `raised_in` the "file:line" of the log that says so; `signal` is the number
+    of the signal that ended the process, `exit_code` the status it ended with; `failed_first` that the
+    launcher saw it fail before the others, `ended` that the rank itself said that its run ended.
 
     Of logs: `timed_out` are the reports of its watchdog, the earliest number first; `enqueued` is the last
     number of the default group that it had issued when it was asked for a dump; `brought` is what it came
@@ -77,6 +81,7 @@ class RankKnowledge:
     gone: bool = False
     ended: bool = False
     exception: str | None = None
+    raised_in: str | None = None
     signal: int | None = None
     exit_code: int | None = None
     failed_first: bool = False

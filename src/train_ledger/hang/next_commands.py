@@ -14,11 +14,12 @@ from train_ledger.hang.findings import Evidence
 from train_ledger.hang.frames import parse_frame
 from train_ledger.hang.reproduce import RANKS, reproduction
 
-__all__ = ["next_commands", "reproduced_by"]
+__all__ = ["REPRODUCE", "next_commands", "reproduced_by"]
 
 _HARDWARE = "sudo dmesg -T | grep -iE 'xid|nvlink|mlx5|pcie' | tail -40; nvidia-smi -q -d ECC,PERFORMANCE"
 _SHOWN = 2
-_REPRODUCE = f"reproduce it on {RANKS} ranks: DETAIL raises at the call that differs"
+_FRAMES = 60
+REPRODUCE = f"reproduce it on {RANKS} ranks: DETAIL raises at the call that differs"
 
 
 def next_commands(
@@ -27,6 +28,8 @@ def next_commands(
     """Commands that can be pasted as they are, the most telling first."""
     kinds = {finding.kind for finding in findings}
     culprits = [rank for finding in findings for rank in finding.culprits]
+    for rank in culprits[:_SHOWN]:
+        yield from _log_of(rank, evidence)
     for rank in [rank for rank in culprits if _lives_unseen(rank, evidence)][:_SHOWN]:
         yield NextCommand(f"where rank {rank} stands, read from outside", _stack_of(rank, evidence))
     if kinds & {"completion_laggard", "no_mismatch"}:
@@ -49,13 +52,13 @@ def reproduced_by(answer: HangAnswer, command: str | None) -> HangAnswer:
     """The answer with the run's own command in the line that reproduces a fault of the code."""
     if not command or not any(is_in_code(finding.cause_suspected) for finding in answer.findings):
         return answer
-    others = tuple(it for it in answer.next if it.why != _REPRODUCE)
+    others = tuple(it for it in answer.next if it.why != REPRODUCE)
     return replace(answer, next=(*others, *_reproduction(command, None)))
 
 
 def _reproduction(command: str | None, script: str | None) -> Iterator[NextCommand]:
     if line := reproduction(command, script):
-        yield NextCommand(_REPRODUCE, line)
+        yield NextCommand(REPRODUCE, line)
 
 
 def _script(evidence: Evidence) -> str | None:
@@ -69,7 +72,16 @@ def _script(evidence: Evidence) -> str | None:
 
 def _lives_unseen(rank: int, evidence: Evidence) -> bool:
     known = evidence.known.get(rank)
-    return rank not in evidence.stacks and not (known and known.gone)
+    return rank not in evidence.stacks and not (known and (known.gone or known.raised_in))
+
+
+def _log_of(rank: int, evidence: Evidence) -> Iterator[NextCommand]:
+    """The traceback that ended it, as far as the log shows it."""
+    known = evidence.known.get(rank)
+    file, _, line = (known.raised_in or "" if known else "").rpartition(":")
+    if file and line.isdecimal():
+        shown = f"sed -n '{max(1, int(line) - _FRAMES)},{line}p' {shlex.quote(file)}"
+        yield NextCommand(f"how rank {rank} came to raise", shown)
 
 
 def _stack_of(rank: int, evidence: Evidence) -> str:

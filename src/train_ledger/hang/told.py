@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 from train_ledger.answer import Confidence, Finding, Group
 from train_ledger.hang.causes import Signs, suspect
-from train_ledger.hang.knowledge import Brought, RankKnowledge, TimedOut, in_words
+from train_ledger.hang.knowledge import OTHER_GROUP, Brought, RankKnowledge, TimedOut, in_words
 from train_ledger.hang.rank_lines import brought_in_words, of_rank, timeouts_line
-from train_ledger.render import ranks_in_words
+from train_ledger.render import harmless, ranks_in_words
 
 __all__ = ["Told", "told", "undecided"]
 
@@ -38,15 +38,14 @@ def told(known: Mapping[int, RankKnowledge], world: Sequence[int]) -> Told | Non
 
 def undecided(known: Mapping[int, RankKnowledge]) -> Iterator[str]:
     """What watchdogs reported that names nobody, for the list of what was not seen."""
-    reports = Counter((it.group, it.seq, it.op) for rank in known.values() for it in rank.timed_out)
-    for (group, seq, op), _ in sorted(reports.items(), key=lambda it: (-it[1], str(it[0])))[:_SHOWN]:
-        by = [
-            rank
-            for rank, it in known.items()
-            if any((found.group, found.seq, found.op) == (group, seq, op) for found in it.timed_out)
-        ]
-        of = f" of group {group}" if group is not None else ""
-        yield f"logs: {ranks_in_words(by)} timed out at number {seq} ({op}){of}; who did not come is not said"
+    by: dict[tuple[str | None, int | None, str | None], list[int]] = {}
+    for rank, it in sorted(known.items()):
+        for report in it.timed_out:
+            by.setdefault((report.group, report.seq, report.op), []).append(rank)
+    for (group, seq, op), ranks in sorted(by.items(), key=lambda it: (-len(it[1]), str(it[0])))[:_SHOWN]:
+        what = f"number {seq}" + (f" ({harmless(op, longest=40)})" if op else "")
+        of = f" of group {harmless(group, longest=80)}" if group not in (None, OTHER_GROUP) else ""
+        yield f"logs: {ranks_in_words(ranks)} timed out at {what}{of}; who did not come there is not said"
 
 
 def _mismatch(known: Mapping[int, RankKnowledge], world: Sequence[int]) -> Told | None:

@@ -16,10 +16,12 @@ from train_ledger.answer import Diagnosis, Impact
 from train_ledger.config import Config
 from train_ledger.dash import RULES
 from train_ledger.fields import LARGEST_WORLD_SIZE, read_world_size
+from train_ledger.hang import REPRODUCE, reproduced_by
 from train_ledger.ledger import Fold, RunState, gpu_price_per_hour, impact, known_at
 from train_ledger.ops.commands import next_commands
 from train_ledger.ops.evidence import gather
 from train_ledger.ops.hang_cause import of_hang
+from train_ledger.ops.hardware_cause import with_hardware
 from train_ledger.ops.words import step_clock
 from train_ledger.render import Picture, ranks_in_words
 from train_ledger.run_dir import RunDir
@@ -65,6 +67,8 @@ def examine(
     elif hung:
         evidence = gather(run_dir, config, state, until_t=at)
         diagnosis = of_hang(state, evidence, processes_seen=processes_seen)
+        diagnosis = with_hardware(diagnosis, evidence.known, state, evidence.has_kernel_logs)
+        diagnosis = _reproducible(diagnosis, run)
         picture = evidence.picture
     elif state.state == "numeric_fault" or "TrainingLossNotFinite" in firing:
         diagnosis = _of_loss(state)
@@ -84,7 +88,7 @@ def examine(
         gpus=_gpus(state, diagnosis.ranks),
         impact=_impact(state, config, run, diagnosis),
         not_observed=tuple(dict.fromkeys(_not_observed(run_dir, state, diagnosis.not_observed, not_read))),
-        next=diagnosis.next or next_commands(run_dir, run, state, diagnosis),
+        next=(*diagnosis.next, *next_commands(run_dir, run, state, diagnosis)),
     )
     return Examined(told, picture)
 
@@ -162,14 +166,24 @@ def _of_loss(state: RunState) -> Diagnosis:
     )
 
 
+def _reproducible(diagnosis: Diagnosis, run: Mapping[str, Any]) -> Diagnosis:
+    """A fault of the code is reproduced by the run's own command, where that is known."""
+    if diagnosis.details is None or not diagnosis.cause.startswith("hang."):
+        return diagnosis
+    command = run.get("restart_command")
+    details = reproduced_by(diagnosis.details, command if isinstance(command, str) else None)
+    commands = tuple(it for it in details.next if it.why == REPRODUCE)
+    return replace(diagnosis, details=details, next=(*diagnosis.next, *commands))
+
+
 def _hosts(state: RunState, ranks: Iterable[int]) -> tuple[str, ...]:
     found = {it.host for rank in ranks if (it := state.ranks.get(rank)) and it.host}
     return tuple(sorted(found))
 
 
 def _gpus(state: RunState, ranks: Iterable[int]) -> tuple[str, ...]:
-    found = {it.uuid for rank in ranks if (it := state.ranks.get(rank)) and it.uuid}
-    return tuple(sorted(found))
+    found = {it.uuid or it.pci for rank in ranks if (it := state.ranks.get(rank))}
+    return tuple(sorted(gpu for gpu in found if gpu))
 
 
 def _impact(state: RunState, config: Config, run: Mapping[str, Any], diagnosis: Diagnosis) -> Impact | None:

@@ -18,10 +18,17 @@ from train_ledger.answer import HangAnswer
 from train_ledger.config import Config
 from train_ledger.hang import RankKnowledge, first_fallen, stacks
 from train_ledger.ledger import RunState
+from train_ledger.ops.log_evidence import (
+    LogEvidence,
+    has_kernel_logs,
+    kernel_logs_of,
+    logs_of_run,
+    read_logs,
+)
 from train_ledger.render import Picture
 from train_ledger.run_dir import RunDir
 
-__all__ = ["HangEvidence", "gather", "knowledge_of"]
+__all__ = ["HangEvidence", "gather", "knowledge_of", "logs_about"]
 
 _ABORTED = b"Fatal Python error: Aborted"
 _CLOCK_SLACK_S = 30.0
@@ -35,7 +42,8 @@ class HangEvidence:
     `fallen` are the ranks that raised or died by themselves, before others fell with them. `standing` maps a
     rank to "collective", "host", "set_up" or "unknown". `odd_ranks` are those whose stack stands in host code
     while most others wait in a collective or in the set-up of communication; empty where no such majority is
-    clear. `lines` say where they stand, `tally` how many wait.
+    clear. `lines` say where they stand, `tally` how many wait. `known` is what signals, logs and the kernel
+    say of each rank; `has_kernel_logs` whether there were kernel logs to look into.
     """
 
     answer: HangAnswer
@@ -46,18 +54,31 @@ class HangEvidence:
     lines: tuple[str, ...] = ()
     tally: tuple[str, ...] = ()
     not_observed: tuple[str, ...] = ()
+    known: Mapping[int, RankKnowledge] = field(default_factory=dict)
+    has_kernel_logs: bool = False
 
     @property
     def examination(self) -> hang.Examination:
         return hang.Examination(self.answer, self.picture)
 
 
-def gather(run_dir: RunDir, config: Config, state: RunState, *, until_t: float | None = None) -> HangEvidence:
-    """Read the dumps and stacks of the state's attempt; `until_t` leaves out files that are newer."""
+def gather(
+    run_dir: RunDir,
+    config: Config,
+    state: RunState,
+    *,
+    until_t: float | None = None,
+    logs: Sequence[Path] = (),
+) -> HangEvidence:
+    """Read the dumps and stacks of the state's attempt, and the logs of the run and of its hosts' kernels.
+
+    `until_t` leaves out files that are newer; `logs` are read instead of the run's own.
+    """
     since_t = _since(state)
     dumps = _files(run_dir.comm_traces(state.attempt), None, until_t)
     found, unread = stacks.read(_files(run_dir.stacks(state.attempt), since_t, until_t))
-    known = knowledge_of(state, _aborted(run_dir, state))
+    told = logs_about(run_dir, state, until_t=until_t, logs=logs)
+    known = told.known
     examined = hang.examine(
         dumps,
         stacks=found,
@@ -78,8 +99,19 @@ def gather(run_dir: RunDir, config: Config, state: RunState, *, until_t: float |
         odd_ranks=odd,
         lines=tuple(_lines(stands, answer.culprits or odd)),
         tally=tuple(_tally(standing)),
-        not_observed=tuple(f"{it.file}: {it.why}" for it in unread),
+        not_observed=(*(f"{it.file}: {it.why}" for it in unread), *told.not_observed),
+        known=known,
+        has_kernel_logs=has_kernel_logs(run_dir),
     )
+
+
+def logs_about(
+    run_dir: RunDir, state: RunState, *, until_t: float | None = None, logs: Sequence[Path] = ()
+) -> LogEvidence:
+    """What the run's signals and logs say of each rank; `logs` are read instead of the run's own."""
+    paths = [*logs, *kernel_logs_of(run_dir)] if logs else logs_of_run(run_dir)
+    known = knowledge_of(state, _aborted(run_dir, state))
+    return read_logs(paths, known, state=state, run_dir=run_dir, until_t=until_t)
 
 
 def _since(state: RunState) -> float | None:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from train_ledger.answer import Confidence, Diagnosis, Finding, HangAnswer, RuledOut
 from train_ledger.hang import in_words
 from train_ledger.ledger import RankState, RunState
-from train_ledger.ops.evidence import HangEvidence, knowledge_of
+from train_ledger.ops.evidence import HangEvidence
 from train_ledger.ops.words import step_clock
 from train_ledger.render import ranks_in_words
 
@@ -177,7 +177,7 @@ def _evidence(
         for finding in answer.findings:
             yield from finding.evidence
     else:
-        known = knowledge_of(state)
+        known = evidence.known
         yield from (said for rank in ranks if rank in known and (said := in_words(known[rank])))
         yield from evidence.lines
         yield from _signs(state)

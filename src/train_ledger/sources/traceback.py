@@ -23,11 +23,15 @@ _RAISED = re.compile(
 )
 _LONGEST = 500
 _MOST_OPEN = 4096
+_INSTALLED = ("site-packages/", "dist-packages/", "/lib/python", "<frozen ")
 
 
 @dataclass(frozen=True, slots=True)
 class Raised:
-    """`exception` is "Type: message", the type without its module. `frame` is the innermost, as printed."""
+    """`exception` is "Type: message", the type without its module.
+
+    `frame` is the innermost of the user's own code, as printed; the outermost of all where there is none.
+    """
 
     exception: str
     rank: int | None = None
@@ -59,8 +63,10 @@ class Tracebacks:
         if key not in self._open or not text:
             return
         if text[0] in " \t":
-            if text.lstrip().startswith("File "):
-                self._open[key] = text.strip()
+            call = text.strip()
+            is_own = not any(part in call for part in _INSTALLED)
+            if call.startswith("File ") and (is_own or self._open[key] is None):
+                self._open[key] = call
             return
         frame = self._open.pop(key)
         if match := _RAISED.match(text):

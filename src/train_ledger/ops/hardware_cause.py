@@ -1,0 +1,87 @@
+"""Is it hardware that hangs the run?
+
+A fault of the kind that stops work, on the GPU of a rank of this run, at about the time when the steps ended,
+is the cause of the hang that it made, whoever was first seen to be missing. What ranks brought to a
+collective no GPU decides: a mismatch stays one.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from train_ledger.answer import Diagnosis, NextCommand, RuledOut
+from train_ledger.hang import RankKnowledge
+from train_ledger.hang.knowledge import GpuFault
+from train_ledger.hang.rank_lines import gpu_line
+from train_ledger.ledger import RunState, xid
+
+__all__ = ["with_hardware"]
+
+_BEFORE_S = 90.0
+"""Clocks of hosts differ, and the step during which a GPU fell may still have been written down."""
+_TOGETHER_S = 60.0
+_WAITING = ("hang.", "unknown")
+
+
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    rank: RankKnowledge
+    fault: GpuFault
+    t: float
+
+
+def with_hardware(
+    diagnosis: Diagnosis, known: Mapping[int, RankKnowledge], state: RunState, has_kernel_logs: bool
+) -> Diagnosis:
+    """The diagnosis of a hang, or the hardware that caused it; what was seen or not of hardware is said."""
+    failed = sorted(_failed(known, state), key=lambda it: it.t)
+    if not failed:
+        return _nothing_found(diagnosis) if has_kernel_logs else diagnosis
+    if not diagnosis.cause.startswith(_WAITING) or diagnosis.cause == "hang.mismatch":
+        said = tuple(gpu_line(it.rank, it.fault) for it in failed[:2])
+        return replace(diagnosis, evidence=(*diagnosis.evidence, *said))
+    of_culprits = [it for it in failed if it.rank.rank in diagnosis.ranks]
+    named = of_culprits or [it for it in failed if it.t <= failed[0].t + _TOGETHER_S]
+    lines = dict.fromkeys(gpu_line(it.rank, it.fault) for it in named)
+    return replace(
+        diagnosis,
+        cause="hardware.xid",
+        ranks=tuple(sorted({it.rank.rank for it in named})),
+        confidence="high" if of_culprits or _fits(diagnosis) else "medium",
+        evidence=(*lines, *(line for line in diagnosis.evidence if line not in lines)),
+        next=tuple(_next(named)),
+    )
+
+
+def _failed(known: Mapping[int, RankKnowledge], state: RunState) -> Iterator[_Failed]:
+    since_t = state.last_step_t
+    if since_t is None:
+        since_t = state.attempts[-1].started_t if state.attempts else state.t
+    for rank in known.values():
+        for fault in rank.gpu_faults:
+            if fault.level == "page" and fault.t is not None and since_t - _BEFORE_S <= fault.t <= state.t:
+                yield _Failed(rank, fault, fault.t)
+
+
+def _fits(diagnosis: Diagnosis) -> bool:
+    """Whether dumps say what a dead GPU looks like: a GPU that does not finish, or all came and none did."""
+    return diagnosis.details is not None and diagnosis.details.kind in ("completion_laggard", "no_mismatch")
+
+
+def _nothing_found(diagnosis: Diagnosis) -> Diagnosis:
+    by = "the kernel logs that were read name no GPU of this run at that time"
+    return replace(diagnosis, ruled_out=(*diagnosis.ruled_out, RuledOut("hardware.xid", by)))
+
+
+def _next(failed: Sequence[_Failed]) -> Iterator[NextCommand]:
+    seen: set[tuple[str | None, int]] = set()
+    for it in failed:
+        if (it.rank.host, it.fault.code) in seen or len(seen) >= 2:
+            continue
+        seen.add((it.rank.host, it.fault.code))
+        where = f"on {it.rank.host}: " if it.rank.host else ""
+        look = f"nvidia-smi -i {it.fault.pci} -q -d ECC,PERFORMANCE,ROW_REMAPPER; sudo dmesg -T | grep -i xid"
+        command = f"ssh {shlex.quote(it.rank.host)} {shlex.quote(look)}" if it.rank.host else look
+        yield NextCommand(f"{where}{xid(it.fault.code).action}; the state of that GPU now", command)

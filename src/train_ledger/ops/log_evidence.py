@@ -1,0 +1,117 @@
+"""What do the logs of a run, and the kernel logs of its hosts, say of each rank?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from train_ledger.facts import Event
+from train_ledger.hang import RankKnowledge
+from train_ledger.ledger import RankState, RunState
+from train_ledger.ops.gpu_faults import with_faults
+from train_ledger.ops.log_ranks import known_by_logs
+from train_ledger.run_dir import RunDir
+from train_ledger.sources import LogReading, Said, SignalDecoder, read_log_files
+from train_ledger.sources.watchdog import said_in
+
+__all__ = ["LogEvidence", "has_kernel_logs", "kernel_logs_of", "logs_of_run", "read_logs"]
+
+_HEAD_BYTES = 256 << 10
+_CLOCK_SLACK_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class LogEvidence:
+    """What is known of each rank, what logs say of it included; `files` counts the logs that were read.
+
+    `not_observed` is what was not read, and what of it is of no rank, in words.
+    """
+
+    known: Mapping[int, RankKnowledge]
+    not_observed: tuple[str, ...] = ()
+    files: int = 0
+
+
+def read_logs(
+    paths: Sequence[Path],
+    known: Mapping[int, RankKnowledge] | None = None,
+    *,
+    state: RunState | None = None,
+    run_dir: RunDir | None = None,
+    until_t: float | None = None,
+) -> LogEvidence:
+    """The logs in `paths` (files or folders), joined with what is known already.
+
+    `state` tells which GPU and process is whose, and since when the run stands still: what logs say of a time
+    before that is of an earlier hang. `until_t` (unix seconds) leaves out what was said later. The start-up
+    warnings in the signals of `run_dir` are read, too.
+    """
+    reading = read_log_files(paths, until_t=until_t)
+    ranks: Mapping[int, RankState] = state.ranks if state else {}
+    notes = [f"logs: {it}" for it in reading.skipped]
+    if state is not None:
+        reading, old = _of_this_hang(reading, state)
+        notes += old
+    if run_dir is not None and state is not None:
+        reading = replace(reading, said=(*reading.said, *_warnings(run_dir, state)))
+    world_size = state.world_size if state else None
+    found = known_by_logs(reading, known or {}, world_size)
+    if world_size is not None:
+        found = {rank: it for rank, it in found.items() if rank < world_size or rank in (known or {})}
+    t = until_t if until_t is not None else (state.t if state else None)
+    found, strangers = with_faults(found, reading.kernel, ranks, t)
+    return LogEvidence(found, (*notes, *strangers), reading.files)
+
+
+def logs_of_run(run_dir: RunDir) -> list[Path]:
+    """Where a run's logs and the kernel logs of its hosts lie; what is not there is left out."""
+    return [*([run_dir.logs] if run_dir.logs.is_dir() else []), *kernel_logs_of(run_dir)]
+
+
+def kernel_logs_of(run_dir: RunDir) -> list[Path]:
+    """The kernel logs in the run directory, a file a host."""
+    return sorted(run_dir.hardware.glob("*.kern.log")) if run_dir.hardware.is_dir() else []
+
+
+def has_kernel_logs(run_dir: RunDir) -> bool:
+    return bool(kernel_logs_of(run_dir))
+
+
+def _of_this_hang(reading: LogReading, state: RunState) -> tuple[LogReading, list[str]]:
+    """Without what belongs to an earlier attempt or to an earlier hang of this one."""
+    since_t = _since(state)
+    if since_t is not None:
+        said = tuple(it for it in reading.said if it.t is None or it.t >= since_t or it.kind == "setting")
+        reading = replace(reading, said=said)
+    if state.attempt == 0:
+        return reading, []
+    kept = tuple(it for it in reading.raised if "attempt_" in it.source)
+    ended = tuple(it for it in reading.ended if "attempt_" in it.source)
+    left_out = len(reading.raised) + len(reading.ended) - len(kept) - len(ended)
+    notes = [f"logs: {left_out} ends of ranks that may be of an earlier attempt: they carry no time"]
+    return replace(reading, raised=kept, ended=ended), notes if left_out else []
+
+
+def _since(state: RunState) -> float | None:
+    if state.last_step_t is not None:
+        return state.last_step_t - _CLOCK_SLACK_S
+    return state.attempts[-1].started_t - _CLOCK_SLACK_S if state.attempts else None
+
+
+def _warnings(run_dir: RunDir, state: RunState) -> Iterator[Said]:
+    """What start-up warned of in a rank's signals, read as a line of its log would be."""
+    decoder = SignalDecoder()
+    for rank, path in run_dir.signal_files():
+        if rank not in state.ranks:
+            continue
+        try:
+            with path.open("rb") as file:
+                head = file.read(_HEAD_BYTES)
+        except OSError:
+            continue
+        for line in head.split(b"\n"):
+            fact = decoder.decode(line, str(path), rank=rank) if b'"warning"' in line else None
+            if isinstance(fact, Event) and fact.name == "warning" and fact.attempt == state.attempt:
+                message = str(fact.details.get("message", "")).encode("utf-8", "replace")
+                yield from said_in(message, rank=rank, source=str(path))
