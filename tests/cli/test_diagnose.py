@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 from typer.testing import CliRunner, Result
 
+from hang.recorder import Job
 from train_ledger.cli import app
 
 STARTED_T = 1_800_000_000.0
@@ -88,3 +90,18 @@ def test_signals_that_are_no_folder_are_the_reason(tmp_path: Path) -> None:
     (tmp_path / "signals").write_text("")
     told = _diagnose(tmp_path)
     assert told.stdout.startswith("cannot tell, because signals not read: 1 × not_a_folder (signals)\n")
+
+
+def test_the_table_of_a_hang_stands_in_text_and_report(tmp_path: Path) -> None:
+    run = _run(tmp_path / "run", 60)
+    job = Job(2)
+    job.issue([0, 1], done=True)
+    job.issue([0])
+    for dump in job.write(run / "comm_traces").iterdir():
+        os.utime(dump, (STARTED_T + 200, STARTED_T + 200))
+    told = _diagnose(run, "--at", f"{STARTED_T + 300}", "--html", tmp_path / "report.html")
+    assert told.stdout.startswith("culprit: rank 1 on node-a\n")
+    assert "\n  > 2   all_reduce [4] Float, scheduled   ! has not come\n" in told.stdout
+    report = (tmp_path / "report.html").read_text()
+    assert '<td class="absent">has not come</td>' in report
+    assert "<h2>who waits for whom</h2>" in report

@@ -57,6 +57,8 @@ def show_entries(paths: Sequence[Path], chosen: Chosen, limits: Limits, *, json:
     from train_ledger.hang.entries import entries_of
     from train_ledger.render.entries import entries_as_text
 
+    if not paths:
+        raise BadInputError("name the dumps whose entries are to be listed, or a run directory that has some")
     found = entries_of(paths, ranks=chosen.ranks, groups=chosen.groups, last=chosen.last, limits=limits)
     _check(found, chosen)
     if json:

@@ -29,6 +29,7 @@ tr.here th, tr.here td { border-top: 2px solid var(--ink); border-bottom: 2px so
 td.done { color: var(--dim); } td.odd, td.absent { color: var(--trouble); font-weight: 600; }
 td.unknown { color: var(--unsure); } td.pending { border-left: 3px solid var(--unsure); }
 td.none { background: var(--well); border-style: none; }
+th[scope=row] { position: sticky; left: 0; }
 table.lanes { font-size: .75rem; } table.lanes td { min-width: 6.5rem; max-width: 9rem;
   overflow-wrap: anywhere; }
 svg { display: block; font: 13px system-ui, sans-serif; }
