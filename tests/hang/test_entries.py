@@ -45,6 +45,12 @@ def test_groups_are_chosen_by_name_or_description(tmp_path: Path, name: str) -> 
     assert other.entries == ()
 
 
+def test_of_very_many_ranks_each_has_fewer_entries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("train_ledger.hang.entries._MOST_TOGETHER", 9)
+    found = entries_of([_job().write(tmp_path)])
+    assert [(len(it.entries), it.matching) for it in found.listings] == [(3, 7), (3, 6), (3, 4)]
+
+
 def test_json_dumps_are_listed_too(tmp_path: Path) -> None:
     found = entries_of([_job().write(tmp_path, name="rank_{rank}.json", as_json=True)], ranks=[1])
     assert [entry.op.name for entry in found.listings[0].entries] == ["all_reduce", "all_gather"] * 3

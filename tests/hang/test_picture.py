@@ -11,7 +11,12 @@ from train_ledger.hang.analysis import Examination, examination_of
 from train_ledger.hang.dump_files import Dumps
 from train_ledger.hang.frames import Frame
 from train_ledger.hang.stack_files import RankStack, Thread
+from train_ledger.render import as_html, as_text
 from train_ledger.render.picture import Graph, Picture, Table
+
+_values = (
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8) | st.lists(st.integers(), max_size=3)
+)
 
 
 def _examined(job: Job, ranks: range | list[int] | None = None, **more: object) -> Examination:
@@ -244,3 +249,57 @@ def test_the_answer_is_that_of_the_analysis() -> None:
     examined = _examined(_walk_through())
     assert examined.answer.culprits == (5,)
     assert len(examined.picture.tables) == len(examined.answer.findings)
+
+
+@st.composite
+def _jobs(draw: st.DrawFn) -> tuple[Job, list[int]]:
+    """Any job of a few ranks and groups in which anybody issues anything, and the ranks that left a dump."""
+    world = draw(st.integers(1, 6))
+    ranks = st.lists(st.integers(0, world - 1), min_size=1, max_size=world, unique=True)
+    job = Job(world, frames=draw(st.booleans()), backend=draw(st.sampled_from(["nccl", "gloo", "ucc"])))
+    for name in ("a", "b"):
+        job.group(name, draw(ranks), draw(st.sampled_from(["", "tp", "undefined"])))
+    for _ in range(draw(st.integers(0, 12))):
+        group = draw(st.sampled_from(sorted(job.groups)))
+        members = job.groups[group][1]
+        done = draw(st.booleans())
+        if draw(st.integers(0, 4)) or len(members) < 2:
+            op = draw(st.sampled_from(["all_reduce", "all_to_all", "broadcast"]))
+            came = [rank for rank in members if draw(st.integers(0, 5))]
+            job.issue(came, op, group=group, done=done, size=((draw(st.integers(1, 3)),),))
+        else:
+            source, target = draw(st.permutations(members))[:2]
+            sides = draw(st.sampled_from(["both", "send", "recv"]))
+            job.send(source, target, group=group, done=done, sides=sides)
+    return job, draw(st.lists(st.sampled_from(range(world)), unique=True))
+
+
+@settings(max_examples=150, deadline=None)
+@given(_jobs())
+def test_whatever_happened_it_can_be_drawn(made: tuple[Job, list[int]]) -> None:
+    job, ranks = made
+    examined = _examined(job, ranks)
+    picture = examined.picture
+    for tables in picture.tables:
+        for table in tables:
+            shown = [rank for column in table.columns for rank in column.ranks]
+            assert len(shown) == len(set(shown)), "nobody stands in two columns"
+            assert all(len(step.cells) == len(table.columns) for step in table.steps)
+            assert sum(step.here for step in table.steps) == 1
+    if picture.graph:
+        nodes = [rank for node in picture.graph.nodes for rank in node.ranks]
+        assert len(nodes) == len(set(nodes))
+        assert set(examined.answer.culprits) <= set(nodes)
+    for width in (40, None):
+        as_text(examined.answer, picture=picture, width=width)
+    as_html(examined.answer, picture=picture)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.sampled_from(sorted(_walk_through().content(0)["entries"][0])), st.integers(0, 2), _values)
+def test_no_value_in_a_dump_stands_in_the_way_of_the_picture(field: str, place: int, value: object) -> None:
+    job = _walk_through()
+    job.entries[5][place] = {**job.entries[5][place], field: value}
+    examined = _examined(job)
+    as_text(examined.answer, picture=examined.picture, width=80)
+    as_html(examined.answer, picture=examined.picture)

@@ -64,7 +64,7 @@ def show_entries(paths: Sequence[Path], chosen: Chosen, limits: Limits, *, json:
     if json:
         show(render.as_json(_plain(found)))
     else:
-        lists = [_list(listing, found) for listing in found.listings]
+        lists = [_list(listing, chosen) for listing in found.listings]
         stacks = [(f"#{place + 1}", frames) for place, frames in enumerate(found.stacks)]
         width, colour = terminal_width(), render.wants_colour(sys.stdout)
         show(entries_as_text(lists, stacks, found.unreadable, width=width, colour=colour))
@@ -84,13 +84,14 @@ def _check(found: Entries, chosen: Chosen) -> None:
         )
 
 
-def _list(listing: Listing, found: Entries) -> EntryList:
+def _list(listing: Listing, chosen: Chosen) -> EntryList:
     from train_ledger.render.entries import EntryList
 
     host = f" on {listing.host}" if listing.host else ""
     count = len(listing.entries)
     of_all = f" of {listing.matching}" if listing.matching != count else ""
-    more = "; --last 0 lists all" if listing.matching > count else ""
+    how = "--last 0 lists all" if chosen.last else "--ranks with fewer ranks lists all"
+    more = f"; {how}" if listing.matching > count else ""
     others = (
         f", {listing.total - listing.matching} of other groups" if listing.matching < listing.total else ""
     )

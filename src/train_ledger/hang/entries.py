@@ -18,6 +18,10 @@ from train_ledger.hang.readers import read_all
 __all__ = ["Entries", "Entry", "Listing", "entries_of"]
 
 
+_MOST_TOGETHER = 400_000
+"""Entries of all ranks; each takes about a kilobyte here."""
+
+
 @dataclass(frozen=True, slots=True)
 class Entries:
     """One listing a rank, by rank, what could not be read, and the ranks of all files that are there.
@@ -42,18 +46,17 @@ def entries_of(
 ) -> Entries:
     """The entries of `ranks` (None: all) in the dumps under `paths`, the `last` of each (0: all).
 
-    `groups` are names or descriptions. Of several dumps of one rank the newest is listed. Files are read in
+    Of very many ranks each has fewer, so that all together stay below 400,000. `groups` are names or
+    descriptions. Of several dumps of one rank the newest is listed. Files are read in
     processes under limits, as for the analysis; nothing in them raises here.
     """
     limits = limits or Limits()
     jobs, sizes, refused = jobs_in(paths, limits)
     there = tuple(sorted({job.rank for job in jobs}))
-    wanted = Wanted(tuple(groups), max(0, last))
-    asked = [
-        (msgspec.structs.replace(job, wanted=wanted), size)
-        for job, size in zip(jobs, sizes, strict=True)
-        if ranks is None or job.rank in ranks
-    ]
+    asked = [pair for pair in zip(jobs, sizes, strict=True) if ranks is None or pair[0].rank in ranks]
+    most = _MOST_TOGETHER // max(1, len(asked))
+    wanted = Wanted(tuple(groups), min(last, most) if last > 0 else most)
+    asked = [(msgspec.structs.replace(job, wanted=wanted), size) for job, size in asked]
     replies = read_all([job for job, _ in asked], [size for _, size in asked], limits)
     unreadable = [Unreadable(shown(path), why) for path, why in refused.items()] if ranks is None else []
     listings: list[Listing] = []

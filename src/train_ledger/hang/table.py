@@ -74,7 +74,7 @@ def seq_table(root: Root, view: GroupView, seq: int, known: Beside) -> Table:
         steps.append(Step("elsewhere", tuple(Cell(text or "nothing pending") for text in others)))
     behind = len(seqs) - place - 1 - _AFTER
     notes = [f"and {behind} more behind it, up to number {seqs[-1]}"] if behind > 0 else []
-    members = ranks_in_brief(view.group.ranks) + (", as inferred" if view.group.inferred else "")
+    members = ranks_in_brief(view.group.ranks) + (" (inferred)" if view.group.inferred else "")
     return Table(f"{view.label}, {members}", tuple(columns), tuple(steps), tuple(notes))
 
 
