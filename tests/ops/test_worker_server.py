@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from train_ledger.watch.worker_server import WorkerServerError, fetch_dump
+from train_ledger.ops.worker_server import WorkerServerError, fetch_dump
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
