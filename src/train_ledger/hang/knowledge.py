@@ -61,7 +61,7 @@ class GpuFault:
 class RankKnowledge:
     """What the run's own files and logs say of one rank; None, False or nothing where they say nothing.
 
-    `exception` is "Type: message", `raised_in` the "file:line" of the log that says so; `signal` is the number
+    `exception` is "Type: message", `raised_in` the "file:line" of the log that says so; `signal` is the
     of the signal that ended the process, `exit_code` the status it ended with; `failed_first` that the
     launcher saw it fail before the others, `ended` that the rank itself said that its run ended.
 

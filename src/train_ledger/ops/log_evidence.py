@@ -40,12 +40,14 @@ def read_logs(
     state: RunState | None = None,
     run_dir: RunDir | None = None,
     until_t: float | None = None,
+    world_size: int | None = None,
 ) -> LogEvidence:
     """The logs in `paths` (files or folders), joined with what is known already.
 
     `state` tells which GPU and process is whose, and since when the run stands still: what logs say of a time
-    before that is of an earlier hang. `until_t` (unix seconds) leaves out what was said later. The start-up
-    warnings in the signals of `run_dir` are read, too.
+    before that is of an earlier hang; `world_size` goes for the
+    state's. `until_t` (unix seconds) leaves out what was said later. The start-up warnings in the signals of
+    `run_dir` are read, too.
     """
     reading = read_log_files(paths, until_t=until_t)
     ranks: Mapping[int, RankState] = state.ranks if state else {}
@@ -55,7 +57,7 @@ def read_logs(
         notes += old
     if run_dir is not None and state is not None:
         reading = replace(reading, said=(*reading.said, *_warnings(run_dir, state)))
-    world_size = state.world_size if state else None
+    world_size = world_size or (state.world_size if state else None)
     found = known_by_logs(reading, known or {}, world_size)
     if world_size is not None:
         found = {rank: it for rank, it in found.items() if rank < world_size or rank in (known or {})}

@@ -150,7 +150,8 @@ def _add_barriers(found: dict[int, RankKnowledge], said: Sequence[Said], world_s
     missed = {rank for it in said for rank in it.others}
     if not missed or any(rank != inside for rank, inside in own.items()):
         return
-    whole = world_size is not None and len({*own, *missed}) == world_size
+    heard = {*own, *missed}
+    whole = len(heard) == (world_size if world_size is not None else max(heard) + 1)
     for rank in missed:
         if whole or rank < max(own, default=-1):
             found[rank] = replace(found.get(rank) or RankKnowledge(rank), missed_barrier=True)
