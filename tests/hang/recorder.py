@@ -35,7 +35,7 @@ class Job:
     >>> job.issue([0, 1, 3])                # rank 2 does not come
     """
 
-    def __init__(self, world: int, *, backend: str = "nccl", frames: bool = True) -> None:
+    def __init__(self, world: int, *, backend: str = "nccl", frames: bool = True, begins_s: int = 0) -> None:
         self.world = world
         self.backend = backend
         self.frames = FRAMES if frames else []
@@ -43,7 +43,7 @@ class Job:
         self.entries: dict[int, list[dict[str, Any]]] = {rank: [] for rank in range(world)}
         self._issued: dict[tuple[int, str], int] = {}
         self._p2p: dict[tuple[int, str], int] = {}
-        self._clock = 0
+        self._clock = begins_s
         self.enqueued: dict[int, dict[str, int]] = {}  # rank → id of the group → the recorder's own count
 
     def group(self, name: str, ranks: Sequence[int], desc: str = "") -> str:

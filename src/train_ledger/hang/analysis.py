@@ -16,6 +16,7 @@ from train_ledger.hang.findings import Evidence
 from train_ledger.hang.group_table import MOST_RANKS
 from train_ledger.hang.groups import build_groups
 from train_ledger.hang.knowledge import RankKnowledge, first_fallen
+from train_ledger.hang.outdated import outdated
 from train_ledger.hang.picture import picture_of
 from train_ledger.hang.roots import find_roots
 from train_ledger.hang.stack_files import RankStack
@@ -99,10 +100,13 @@ class _Case:
         known: Mapping[int, RankKnowledge],
         world_size: int | None,
     ) -> None:
-        self.read = read
         self.world = world_of(read.dumps, {*read.damaged, *known, *stacks}, world_size)
         fallen = first_fallen(known, self.world)
         views, too_large = build_groups(read.dumps, self.world)
+        if old := outdated(views, read.dumps):
+            read = read.without(old)
+            views, too_large = build_groups(read.dumps, self.world)
+        self.read = read
         self.views = reopened(views, read.dumps, known, fallen)
         self.pending = [view for view in self.views if view.waiting]
         ended = not self.pending and any(it.gone or it.exception or it.signal for it in known.values())

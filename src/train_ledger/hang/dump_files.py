@@ -10,8 +10,8 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from train_ledger.answer import Unreadable
@@ -38,6 +38,12 @@ class Dumps:
     unreadable: tuple[Unreadable, ...] = ()
     damaged: tuple[int, ...] = ()
     stale: tuple[str, ...] = ()
+
+    def without(self, ranks: Collection[int]) -> Dumps:
+        """The dumps of these ranks are found to be of another time, and listed as stale."""
+        kept = tuple(dump for dump in self.dumps if dump.rank not in ranks)
+        left = tuple(dump.file for dump in self.dumps if dump.rank in ranks)
+        return replace(self, dumps=kept, stale=tuple(sorted({*self.stale, *left})))
 
 
 _SUFFIX = re.compile(r"\.(?:json|jsonl|pickle|pkl|bin|txt|log|dump|trace)\Z", re.IGNORECASE)

@@ -15,7 +15,7 @@ from train_ledger.hang.entry import Op
 from train_ledger.hang.groups import GroupView
 from train_ledger.hang.mismatch import Mismatch
 
-__all__ = ["Wait", "began", "collective_waits", "first_of"]
+__all__ = ["ROOTED", "Wait", "began", "collective_waits", "first_of"]
 
 _STEPS_LOOKED_AT = 64
 
@@ -92,13 +92,13 @@ def _waiting(view: GroupView, seq: int, op: Op, waiters: tuple[int, ...]) -> Wai
     return Wait(view, seq, op, waiters, late, stuck, unknown=unknown)
 
 
-_ROOTED = ("broadcast", "_broadcast_oop", "reduce", "_reduce_oop", "gather", "scatter")
+ROOTED = ("broadcast", "_broadcast_oop", "reduce", "_reduce_oop", "gather", "scatter")
 _ENDS_WHEN_IT_FAILS = ("gloo",)
 
 
 def _finished(view: GroupView, seq: int, op: Op) -> list[int]:
     """Members on which it is over, where that means that all members came."""
-    if op.name in _ROOTED or op.backend in _ENDS_WHEN_IT_FAILS:
+    if op.name in ROOTED or op.backend in _ENDS_WHEN_IT_FAILS:
         return []
     return [rank for rank, standing in view.standings.items() if standing.has_ended(seq)]
 

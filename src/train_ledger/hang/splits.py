@@ -17,6 +17,8 @@ __all__ = ["ALL_TO_ALL", "Disagreement", "disagreement"]
 
 ALL_TO_ALL = frozenset({"all_to_all", "all_to_all_v_single", "alltoall_base", "alltoall"})
 _SHOWN = 4
+_MOST_COMPARED = 2048
+"""Members; pairs are as many as their square."""
 
 Disagreement = tuple[tuple[int, ...], str]
 """(the ranks at fault, in words)."""
@@ -41,6 +43,8 @@ def disagreement(ops: Mapping[int, Op], ranks: Sequence[int]) -> Disagreement | 
 
 def _parts(splits: Sequence[int], sizes: Sequence[Sequence[int]], world: int) -> Sequence[int]:
     """What goes to or comes from each member; empty where it is not recorded."""
+    if world > _MOST_COMPARED:
+        return ()
     if len(splits) == world:
         return splits
     return [prod(shape) for shape in sizes] if len(sizes) == world > 1 else ()

@@ -1,0 +1,48 @@
+"""Which dumps are not of the same attempt as the others, or were written before the job went on?
+
+A collective that needs all its members cannot have completed on one before another issued it. Where a dump
+lacks what others completed, one of the two is of another time: the one that ends earlier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from train_ledger.hang.dump import Dump
+from train_ledger.hang.entry import Op
+from train_ledger.hang.groups import GroupView, Standing
+from train_ledger.hang.laggards import ROOTED
+
+__all__ = ["outdated"]
+
+_CLOCKS_DIFFER_NS = 60 * 10**9
+
+
+def outdated(views: Sequence[GroupView], dumps: Sequence[Dump]) -> frozenset[int]:
+    """The ranks whose dump is not to be reasoned with; nobody where these would be half of all, or more."""
+    newest = {dump.rank: dump.newest_ns for dump in dumps}
+    found = {rank for view in views for rank in _contradicting(view, newest)}
+    return frozenset(found) if 2 * len(found) < len(dumps) else frozenset()
+
+
+def _contradicting(view: GroupView, newest: Mapping[int, int]) -> Iterator[int]:
+    completed = {rank: seq for rank, it in view.standings.items() if (seq := _completed(it)) is not None}
+    highest = max(completed.values(), default=-1)
+    for rank, standing in view.standings.items():
+        own = standing.held.highest if standing.held else None
+        if own is None or own >= highest or standing.cut or standing.reached(highest) is not False:
+            continue
+        ahead = [other for other, seq in completed.items() if seq > own]
+        if newest[rank] > max(newest[other] for other in ahead) + _CLOCKS_DIFFER_NS:
+            yield from ahead
+        else:
+            yield rank
+
+
+def _completed(standing: Standing) -> int | None:
+    """The highest number that is over on this rank, and cannot be without all members."""
+    return max((op.seq for op in standing.held_ops if _needed_all(op)), default=None)
+
+
+def _needed_all(op: Op) -> bool:
+    return op.done and op.state == "completed" and op.name not in ROOTED
