@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,16 @@ def test_of_very_many_ranks_each_has_fewer_entries(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr("train_ledger.hang.entries._MOST_TOGETHER", 9)
     found = entries_of([_job().write(tmp_path)])
     assert [(len(it.entries), it.matching) for it in found.listings] == [(3, 7), (3, 6), (3, 4)]
+
+
+def test_dumps_in_a_tar_are_listed_by_its_name_and_theirs(tmp_path: Path) -> None:
+    folder = _job().write(tmp_path / "dumps")
+    with tarfile.open(tmp_path / "all.tar.gz", "w:gz") as tar:
+        tar.add(folder, "dumps")
+    found = entries_of([tmp_path / "all.tar.gz"], ranks=[2])
+    assert [(it.file, len(it.entries)) for it in found.listings] == [
+        (f"{tmp_path}/all.tar.gz: dumps/rank_2", 4)
+    ]
 
 
 def test_json_dumps_are_listed_too(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import msgspec
 
 from train_ledger.answer import Unreadable
 from train_ledger.config import Limits
+from train_ledger.hang.archive import unpacked
 from train_ledger.hang.dump_files import jobs_in, shown
 from train_ledger.hang.listing import Entry, Listing, Wanted
 from train_ledger.hang.readers import read_all
@@ -46,11 +47,21 @@ def entries_of(
 ) -> Entries:
     """The entries of `ranks` (None: all) in the dumps under `paths`, the `last` of each (0: all).
 
-    Of very many ranks each has fewer, so that all together stay below 400,000. `groups` are names or
-    descriptions. Of several dumps of one rank the newest is listed. Files are read in
-    processes under limits, as for the analysis; nothing in them raises here.
+    `paths` are files, folders and archives, `groups` names or descriptions. Of very many ranks each has fewer
+    entries, so that all together stay below 400,000; of several dumps of one rank the newest is listed. Files
+    are read in processes under limits, as for the analysis; nothing in them raises here.
     """
     limits = limits or Limits()
+    with unpacked(paths, limits) as found:
+        listed = _listed(found.paths, ranks, groups, last, limits)
+        listings = tuple(msgspec.structs.replace(it, file=found.named(it.file)) for it in listed.listings)
+        unreadable = [Unreadable(found.named(it.file), it.why) for it in listed.unreadable]
+        return replace(listed, listings=listings, unreadable=(*found.unreadable, *unreadable))
+
+
+def _listed(
+    paths: Sequence[Path], ranks: Collection[int] | None, groups: Sequence[str], last: int, limits: Limits
+) -> Entries:
     jobs, sizes, refused = jobs_in(paths, limits)
     there = tuple(sorted({job.rank for job in jobs}))
     asked = [pair for pair in zip(jobs, sizes, strict=True) if ranks is None or pair[0].rank in ranks]
@@ -58,16 +69,15 @@ def entries_of(
     wanted = Wanted(tuple(groups), min(last, most) if last > 0 else most)
     asked = [(msgspec.structs.replace(job, wanted=wanted), size) for job, size in asked]
     replies = read_all([job for job, _ in asked], [size for _, size in asked], limits)
-    unreadable = [Unreadable(shown(path), why) for path, why in refused.items()] if ranks is None else []
-    listings: list[Listing] = []
-    for (job, _), reply in zip(asked, replies, strict=True):
-        if reply.listing is None:
-            unreadable.append(Unreadable(shown(Path(os.fsdecode(job.path))), reply.why or "not read"))
-            continue
-        listings.append(reply.listing)
-        if reply.listing.cut:
-            unreadable.append(Unreadable(reply.listing.file, reply.listing.cut))
+    listings = [reply.listing for reply in replies if reply.listing]
     newest, older = _newest(listings)
+    unreadable = [Unreadable(shown(path), why) for path, why in refused.items()] if ranks is None else []
+    unreadable += [
+        Unreadable(shown(Path(os.fsdecode(job.path))), reply.why or "not read")
+        for (job, _), reply in zip(asked, replies, strict=True)
+        if reply.listing is None
+    ]
+    unreadable += [Unreadable(it.file, it.cut) for it in listings if it.cut]
     unreadable += [Unreadable(it.file, f"an older dump of rank {it.rank}, left out") for it in older]
     return replace(_numbered(newest), unreadable=tuple(unreadable), ranks=there)
 
