@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from train_ledger.hang.dump import Op
@@ -51,7 +52,15 @@ def lanes(root: Root, views: Sequence[GroupView], accused: frozenset[int]) -> La
         Lane(tuple(sorted(merged[key])), _cells(shown[key]), merged[key][0] in accused)
         for key in order[:_LANES]
     )
-    return Lanes(kept, _BEFORE, tuple(_notes(merged, order)))
+    return _trimmed(Lanes(kept, _BEFORE, tuple(_notes(merged, order))))
+
+
+def _trimmed(lanes: Lanes) -> Lanes:
+    """Without the places at both ends at which nobody has anything; the anchor stays."""
+    filled = [place for lane in lanes.lanes for place, cell in enumerate(lane.cells) if cell]
+    first, last = min(lanes.anchor, *filled), max(lanes.anchor, *filled)
+    kept = tuple(replace(lane, cells=lane.cells[first : last + 1]) for lane in lanes.lanes)
+    return replace(lanes, lanes=kept, anchor=lanes.anchor - first)
 
 
 def _notes(merged: Mapping[Hashable, Sequence[int]], order: Sequence[Hashable]) -> list[str]:

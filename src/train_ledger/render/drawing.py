@@ -30,7 +30,7 @@ td.done { color: var(--dim); } td.odd, td.absent { color: var(--trouble); font-w
 td.unknown { color: var(--unsure); } td.pending { border-left: 3px solid var(--unsure); }
 td.none { background: var(--well); border-style: none; }
 th[scope=row] { position: sticky; left: 0; }
-table.lanes { font-size: .75rem; } table.lanes td { min-width: 6.5rem; max-width: 9rem;
+table.lanes { font-size: .75rem; } table.lanes td { min-width: 8.5rem; max-width: 11rem;
   overflow-wrap: anywhere; }
 svg { display: block; font: 13px system-ui, sans-serif; }
 svg rect { fill: var(--well); stroke: var(--rule); }
