@@ -17,6 +17,7 @@ from train_ledger.cli import app
 VERBS = {
     "hang",
     "stacks",
+    "dump",
     "diagnose",
     "watch",
     "export",

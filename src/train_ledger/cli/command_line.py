@@ -16,6 +16,7 @@ from train_ledger.answer import ExitCode
 from train_ledger.cli.demo import demo
 from train_ledger.cli.diagnose import diagnose
 from train_ledger.cli.drill import drill_hang
+from train_ledger.cli.dump import dump
 from train_ledger.cli.export import export
 from train_ledger.cli.hang import hang
 from train_ledger.cli.leave import INTERRUPTED, complain, crash, ends_well, hold_streams, left_by_reader, told
@@ -79,7 +80,7 @@ def train_ledger(
         raise typer.Exit(ExitCode.BAD_INPUT)
 
 
-for _verb in (hang, stacks, diagnose, watch, export, postmortem, demo):
+for _verb in (hang, stacks, dump, diagnose, watch, export, postmortem, demo):
     app.command(_verb.__name__)(ends_well(_verb))
 _drill.command("hang")(ends_well(drill_hang))
 app.add_typer(_drill, name="drill")

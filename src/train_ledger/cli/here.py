@@ -21,7 +21,10 @@ _LARGEST_PID = 1 << 22
 
 @dataclass(frozen=True, slots=True, order=True)
 class _Start:
-    """One start of one rank, as the rank itself or ranks.jsonl tells it; the later one sorts last."""
+    """One start of one rank, as the rank itself or ranks.jsonl tells it; the later one sorts last.
+
+    Of two tellings of one start that with the process id counts, which is 0 where it is not told.
+    """
 
     attempt: int
     t: float
@@ -45,7 +48,7 @@ def pids_here(run_dir: RunDir) -> Here:
     """
     latest, unread = _latest(run_dir)
     here = socket.gethostname()
-    pids = {rank: start.pid for rank, start in sorted(latest.items()) if start.host == here}
+    pids = {rank: start.pid for rank, start in sorted(latest.items()) if start.host == here and start.pid}
     if not pids:
         not_read = f" ({unread[0].file}: {unread[0].why})" if unread else ""
         raise BadInputError(
@@ -114,12 +117,11 @@ def _listed(run_dir: RunDir, unread: list[Unreadable]) -> Iterator[_Start]:
 
 def _start(attempt: object, t: object, rank: object, pid: object, host: object) -> Iterator[_Start]:
     began_t = read_number(t)
-    if not (
-        _whole(attempt, LARGEST_ATTEMPT) and _whole(rank, LARGEST_WORLD_SIZE) and _whole(pid, _LARGEST_PID)
-    ):
+    if not (_whole(attempt, LARGEST_ATTEMPT) and _whole(rank, LARGEST_WORLD_SIZE)):
         return
-    if began_t is not None and math.isfinite(began_t) and isinstance(host, str) and pid:
-        yield _Start(attempt, began_t, rank, pid, host)  # type: ignore[arg-type]
+    if began_t is not None and math.isfinite(began_t) and isinstance(host, str):
+        known_pid = pid if _whole(pid, _LARGEST_PID) else 0
+        yield _Start(attempt, began_t, rank, known_pid, host)  # type: ignore[arg-type]
 
 
 def _whole(value: object, largest: int) -> bool:

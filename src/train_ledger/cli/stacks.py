@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from train_ledger.cli.stacks_shown import Taken
     from train_ledger.sources.rank_processes import JobHere
 
-__all__ = ["stacks"]
+__all__ = ["job_here", "stacks"]
 
 
 _LARGEST_PID = 1 << 22
@@ -155,7 +155,7 @@ def _of_job(name: str | None, save: Path | None, timeout_s: float, native: bool)
 
     from train_ledger.cli.stacks_shown import Taken
 
-    here = _job_here(name)
+    here = job_here(name)
     if here is None:
         why = "no process of this user has RANK in its environment; name a run directory, or a --pid"
         return Taken({}, (Unreadable(socket.gethostname(), why),))
@@ -168,7 +168,7 @@ def _of_job(name: str | None, save: Path | None, timeout_s: float, native: bool)
     return taken.with_more(unread=unclear, job=dataclasses.asdict(here.job))
 
 
-def _job_here(name: str | None) -> JobHere | None:
+def job_here(name: str | None) -> JobHere | None:
     """The job that was named, or the only one; None where there is none.
 
     Raises BadInputError where it is not clear which is meant.

@@ -27,7 +27,7 @@ from train_ledger.hang.attempts import latest_attempts
 from train_ledger.hang.dump_files import shown
 from train_ledger.hang.pickles import RefusedError, open_regular
 
-__all__ = ["Unpacked", "is_archive", "unpacked"]
+__all__ = ["Unpacked", "is_archive", "unpack", "unpacked"]
 
 _MOST_MEMBERS = 200_000
 _MOST_DEPTH = 16
@@ -72,7 +72,7 @@ def unpacked(paths: Sequence[Path], limits: Limits) -> Iterator[Unpacked]:
             if is_archive(path):
                 folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="train-ledger-tar-")))
                 found._archives[f"{folder}/"] = shown(path)
-                found.unreadable += _unpack(path, folder, limits)
+                found.unreadable += unpack(path, folder, limits)
                 whole += _folders_with_files(folder)
             else:
                 whole.append(path)
@@ -153,7 +153,7 @@ class _Bounded:
         return data
 
 
-def _unpack(path: Path, folder: Path, limits: Limits) -> list[Unreadable]:
+def unpack(path: Path, folder: Path, limits: Limits) -> list[Unreadable]:
     """Put the regular files of an archive into `folder`; what was refused of it, by its name in it."""
     refused: list[Unreadable] = []
     archive = shown(path)
