@@ -26,7 +26,8 @@ def caught(rank, seq=2891, *, group=PG, inside=None):
 def asked(rank, enqueued):
     return (
         f"[rank{rank}]:{STAMP} {PG.format(rank=rank)} Received a dump signal due to a collective timeout "
-        f"from  rank 0 and we will try our best to dump the debug info. Last enqueued NCCL work: {enqueued}, last "
+        "from  rank 0 and we will try our best to dump the debug info. "
+        f"Last enqueued NCCL work: {enqueued}, last "
         f"completed NCCL work: {enqueued}.This is most likely\n"
     )
 

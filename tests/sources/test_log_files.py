@@ -139,3 +139,27 @@ def test_whose_a_log_is_by_its_path(path, rank, local_rank, attempt) -> None:
 
     place = place_of(PurePosixPath(path))
     assert (place.rank, place.local_rank, place.attempt) == (rank, local_rank, attempt)
+
+
+def test_what_passes_the_slow_look_passes_the_quick_one() -> None:
+    """A block without the few short words is not looked into; each mark of a reader holds one of them."""
+    from train_ledger.sources import kernel_log, log_file, torchrun, traceback, watchdog
+
+    for mark in (*watchdog.MARKS, *kernel_log.MARKS, *torchrun.MARKS, *traceback.MARKS):
+        assert any(word in mark for word in log_file._COARSE), mark
+
+
+def test_of_a_long_file_start_and_end_are_read_and_the_rest_is_told(tmp_path) -> None:
+    long = CAUGHT.replace("=9", "=1") + "step\n" * 200_000 + CAUGHT.replace("=9", "=2") + "step\n" * 200_000
+    path = put(tmp_path, "rank_1.log", long + CAUGHT)
+    found = read_log_files([path], budget_bytes=200_000)
+    assert [it.seq for it in found.said] == [1, 9]
+    assert found.skipped == ("2 MiB in the middle of 1 long files left out, their starts and ends read",)
+
+
+def test_what_carries_no_time_is_as_old_as_its_file(tmp_path) -> None:
+    path = put(tmp_path, "rank_1.log", CAUGHT + RAISED)
+    os.utime(path, (1000.0, 1000.0))
+    assert read_log_files([path], until_t=1001.0).raised
+    before = read_log_files([path], until_t=999.0)
+    assert (before.said, before.raised) == ((), ())
