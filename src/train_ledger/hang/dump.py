@@ -25,7 +25,7 @@ from train_ledger.hang.understood import is_understood
 __all__ = ["Dump", "Held", "Op", "reduce_dump"]
 
 
-class Dump(msgspec.Struct, frozen=True, array_like=True):
+class Dump(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One file in short. `rank` and `host` come from its name, times are unix nanoseconds of its own host.
 
     `config` is the group table: name → (description, listed ranks as text). `entries` counts those that were

@@ -33,7 +33,7 @@ MAX_TENSORS = 1024
 MAX_SPLITS = 65536
 
 
-class Op(msgspec.Struct, frozen=True, array_like=True):
+class Op(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One entry: an operation that a rank issued.
 
     `seq` counts per process group and is the same on all members. `source` and `target` of a send or receive

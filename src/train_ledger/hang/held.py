@@ -25,7 +25,7 @@ Key = tuple[str, str, str]
 """(name, description, backend) of a group; the backend is told only where the group has several."""
 
 
-class Held(msgspec.Struct, frozen=True, array_like=True):
+class Held(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What one dump holds of one process group.
 
     `ops` are collectives in ascending order: all pending ones (bounded) and the last few done; `p2p` the

@@ -21,6 +21,7 @@ from typing import BinaryIO
 import msgspec
 
 from train_ledger.config import Limits
+from train_ledger.hang.rank_lists import ListsReceived
 from train_ledger.hang.worker import HEADER, Job, Reply
 
 __all__ = ["read_all"]
@@ -66,6 +67,7 @@ class _Worker:
     def __init__(self, limits: Limits, lists: dict[str, str]) -> None:
         self._limits = limits
         self._lists = lists
+        self._received = ListsReceived(lists)
         self._process: subprocess.Popen[bytes] | None = None
         self._encoder = msgspec.msgpack.Encoder()
         self._decoder = msgspec.msgpack.Decoder(Reply)
@@ -87,22 +89,20 @@ class _Worker:
         if answer is None:
             return Reply(None, self._end())
         try:
-            return self._shared(self._decoder.decode(answer))
-        except msgspec.DecodeError as error:
+            return self._restored(self._decoder.decode(answer))
+        except (msgspec.DecodeError, ValueError) as error:
             self._end()
             return Reply(None, f"its reader answered nonsense: {error}")
 
-    def _shared(self, reply: Reply) -> Reply:
-        """With the rank lists kept once: those of a large world are long, and the same in every dump."""
+    def _restored(self, reply: Reply) -> Reply:
         if reply.dump is None:
             return reply
-        keep = self._lists.setdefault
-        config = {name: (desc, keep(ranks, ranks)) for name, (desc, ranks) in reply.dump.config.items()}
-        return Reply(msgspec.structs.replace(reply.dump, config=config))
+        return Reply(self._received.restored(reply.dump, reply.lists))
 
     def _start(self) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-P", "-m", "train_ledger.hang.worker"]
         limits = [str(self._limits.dump_worker_bytes), str(max(1, self._limits.dump_worker_cpu_s))]
+        self._received = ListsReceived(self._lists)
         self._process = subprocess.Popen(
             command + limits, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
         )

@@ -21,6 +21,7 @@ import msgspec
 from train_ledger.hang.dump import Dump, reduce_dump
 from train_ledger.hang.listing import Listing, Wanted, list_entries
 from train_ledger.hang.pickles import Loaded, RefusedError, load
+from train_ledger.hang.rank_lists import ListsSent
 
 __all__ = ["HEADER", "Job", "Reply", "main"]
 
@@ -41,21 +42,27 @@ class Job(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Reply(msgspec.Struct, frozen=True, array_like=True):
-    """The summary of a file or its entries, or why there are none."""
+    """The summary of a file or its entries, or why there are none; `lists` see `rank_lists`."""
 
     dump: Dump | None
     why: str | None = None
     listing: Listing | None = None
+    lists: tuple[str, ...] = ()
 
 
 def main(memory_bytes: int, cpu_s: int) -> None:
     """Answer jobs until standard input ends."""
     gc.disable()  # dumps hold no cycles, and looking for them doubles the time
     decoder, encoder = msgspec.msgpack.Decoder(Job), msgspec.msgpack.Encoder()
+    sent = ListsSent()
     while (message := _receive(sys.stdin.buffer)) is not None:
         _limit_cpu(cpu_s)
         job = decoder.decode(message)
-        _send(sys.stdout.buffer, encoder.encode(_read(job, _limit_memory(memory_bytes, _size_of(job)))))
+        reply = _read(job, _limit_memory(memory_bytes, _size_of(job)))
+        if reply.dump is not None:
+            dump, lists = sent.shortened(reply.dump)
+            reply = msgspec.structs.replace(reply, dump=dump, lists=lists)
+        _send(sys.stdout.buffer, encoder.encode(reply))
 
 
 def _read(job: Job, memory_bytes: int) -> Reply:
