@@ -204,6 +204,29 @@ def test_lanes_lie_upon_each_other_at_the_last_operation_before_the_hang() -> No
     }
 
 
+def test_who_came_with_a_rank_that_is_held_up_elsewhere_waits_for_it() -> None:
+    job = Job(4, frames=False)
+    for name, ranks, desc in (
+        ("t0", [0, 1], "tp"),
+        ("t1", [2, 3], "tp"),
+        ("d0", [0, 2], "dp"),
+        ("d1", [1, 3], "dp"),
+    ):
+        job.group(name, ranks, desc)
+        job.issue(ranks, group=name, done=True)
+    job.issue([0, 1], group="t0", done=True)
+    job.issue([2], group="t1", done=True)
+    job.issue([3], group="t1")  # its GPU does not finish
+    job.issue([2], group="t1")
+    job.issue([1, 3], group="d1")
+    graph = _graph(job)
+    assert [(node.ranks, node.layer) for node in graph.nodes] == [((3,), 0), ((2,), 1), ((1,), 2)]
+    assert sorted((it.start, it.label) for it in graph.edges if it.end == 0) == [
+        (1, "tp, number 3"),
+        (2, "dp, number 2"),
+    ]
+
+
 def test_a_culprit_without_any_entry_has_a_lane_too() -> None:
     job = Job(3)
     job.issue([0, 1])

@@ -31,20 +31,17 @@ def wait_graph(found: Roots) -> Graph | None:
     waits = _first_of_each(found.waits)
     if not waits:
         return None
-    waiting, awaited = _places(waits, accused, found.roots)
-    layers = _layers(waits, _start(found.roots, accused), waiting, awaited)
+    targets = [frozenset((*wait.targets, *wait.unknown)) for wait in waits]
+    waiting = _waiting(waits, accused, found.roots)
+    layers = _layers(waits, targets, _start(found.roots, accused), waiting)
+    awaited = _by_rank(targets)
     ranks = sorted({*waiting, *awaited, *accused})
-    fine = {
-        rank: (layers.get(rank, _FAR), rank in accused, waiting.get(rank), awaited.get(rank))
-        for rank in ranks
-    }
     kinds = [_kind(wait.view) for wait in waits]
-    coarse = {
-        rank: (layers.get(rank, _FAR), rank in accused, frozenset(kinds[it] for it in waiting.get(rank, ())))
-        for rank in ranks
-    }
+    where = {rank: (layers.get(rank, _FAR), rank in accused) for rank in ranks}
+    fine = {rank: (where[rank], waiting.get(rank), awaited.get(rank)) for rank in ranks}
+    coarse = {rank: (where[rank], frozenset(kinds[it] for it in waiting.get(rank, ()))) for rank in ranks}
     keys: Mapping[int, Hashable] = fine if len(set(fine.values())) <= _NODES_IN_DETAIL else coarse
-    return _drawn(waits, keys, layers, accused, waiting)
+    return _drawn(waits, targets, keys, layers, accused, waiting)
 
 
 def _first_of_each(waits: Iterable[Wait]) -> list[Wait]:
@@ -60,24 +57,22 @@ def _first_of_each(waits: Iterable[Wait]) -> list[Wait]:
     return kept
 
 
-def _places(waits: Sequence[Wait], accused: frozenset[int], roots: Sequence[Root]) -> tuple[_Places, _Places]:
-    """By rank the waits in which it waits, and those in which it is waited for.
+def _waiting(waits: Sequence[Wait], accused: frozenset[int], roots: Sequence[Root]) -> _Places:
+    """By rank the waits in which it waits.
 
-    A culprit's own waits are shown in a circle alone: what it queued behind its fault is no reason.
+    A culprit's own are taken in a circle alone: what it queued behind its fault is no reason.
     """
     circle = frozenset(rank for root in roots if root.kind == "cycle" for rank in root.culprits)
-    waiting: dict[int, set[int]] = {}
-    awaited: dict[int, set[int]] = {}
-    for place, wait in enumerate(waits):
-        for rank in wait.waiters:
-            if rank not in accused or rank in circle:
-                waiting.setdefault(rank, set()).add(place)
-        for rank in (*wait.targets, *wait.unknown):
-            awaited.setdefault(rank, set()).add(place)
-    return _frozen(waiting), _frozen(awaited)
+    return _by_rank(
+        [frozenset(it for it in wait.waiters if it not in accused or it in circle) for wait in waits]
+    )
 
 
-def _frozen(places: Mapping[int, set[int]]) -> _Places:
+def _by_rank(ranks_of: Iterable[Iterable[int]]) -> _Places:
+    places: dict[int, set[int]] = {}
+    for place, ranks in enumerate(ranks_of):
+        for rank in ranks:
+            places.setdefault(rank, set()).add(place)
     return {rank: frozenset(some) for rank, some in places.items()}
 
 
@@ -86,10 +81,15 @@ def _start(roots: Sequence[Root], accused: frozenset[int]) -> frozenset[int]:
 
 
 def _layers(
-    waits: Sequence[Wait], start: frozenset[int], waiting: _Places, awaited: _Places
+    waits: Sequence[Wait], targets: list[frozenset[int]], start: frozenset[int], waiting: _Places
 ) -> dict[int, int]:
-    """How many waits lie between each rank and the nearest of `start`."""
+    """How many waits lie between each rank and the nearest of `start`.
+
+    Where all came and none finishes, the ranks without a place wait for those that have one, for these are
+    held up elsewhere: they become the targets of that wait.
+    """
     layers = dict.fromkeys(start, 0)
+    awaited = _by_rank(targets)
     reached: set[int] = set()
     frontier, layer = set(start), 0
     while frontier:
@@ -102,8 +102,21 @@ def _layers(
             for rank in waits[place].waiters
             if rank not in layers and rank in waiting
         }
+        frontier = frontier or _held_up(waits, targets, layers)
         layers.update(dict.fromkeys(frontier, layer))
     return layers
+
+
+def _held_up(waits: Sequence[Wait], targets: list[frozenset[int]], layers: Mapping[int, int]) -> set[int]:
+    held_up: set[int] = set()
+    for place, wait in enumerate(waits):
+        if not targets[place]:
+            placed = layers.keys() & wait.waiters
+            others = set(wait.waiters) - placed
+            if placed and others:
+                targets[place] = frozenset(placed)
+                held_up |= others
+    return held_up
 
 
 def _kind(view: GroupView) -> str:
@@ -112,6 +125,7 @@ def _kind(view: GroupView) -> str:
 
 def _drawn(
     waits: Sequence[Wait],
+    targets: Sequence[frozenset[int]],
     keys: Mapping[int, Hashable],
     layers: Mapping[int, int],
     accused: frozenset[int],
@@ -133,7 +147,7 @@ def _drawn(
         )
         for ranks in kept
     )
-    return Graph(nodes, tuple(_edges(waits, place_of, waiting)), sum(map(len, groups[_NODES:])))
+    return Graph(nodes, tuple(_edges(waits, targets, place_of, waiting)), sum(map(len, groups[_NODES:])))
 
 
 def _text(waits: Sequence[Wait], ranks: Sequence[int], waiting: _Places) -> str:
@@ -143,13 +157,17 @@ def _text(waits: Sequence[Wait], ranks: Sequence[int], waiting: _Places) -> str:
     return f"in {ops.pop()}" if len(ops) == 1 else ""
 
 
-def _edges(waits: Sequence[Wait], place_of: Mapping[int, int], waiting: _Places) -> Iterable[Edge]:
+def _edges(
+    waits: Sequence[Wait],
+    targets: Sequence[frozenset[int]],
+    place_of: Mapping[int, int],
+    waiting: _Places,
+) -> Iterable[Edge]:
     labels: dict[tuple[int, int], dict[tuple[str, int], set[str]]] = {}
     for place, wait in enumerate(waits):
-        starts = {
-            place_of[rank] for rank in wait.waiters if rank in place_of and place in waiting.get(rank, ())
-        }
-        ends = {place_of[rank] for rank in (*wait.targets, *wait.unknown) if rank in place_of}
+        waiters = [rank for rank in wait.waiters if rank not in targets[place]]
+        starts = {place_of[it] for it in waiters if it in place_of and place in waiting.get(it, ())}
+        ends = {place_of[rank] for rank in targets[place] if rank in place_of}
         for pair in ((start, end) for start in starts for end in ends if start != end):
             by_kind = labels.setdefault(pair, {})
             by_kind.setdefault((_kind(wait.view), wait.seq), set()).add(wait.view.label)

@@ -104,7 +104,7 @@ _BETWEEN = 210
 """Room between two layers, for the labels of the edges."""
 _EDGE = 12
 _LABELS = 2
-_LETTERS = 32
+_LETTERS = 28
 
 
 def graph_svg(graph: Graph) -> str:
