@@ -1,4 +1,4 @@
-"""Eight ranks in tensor, data and pipeline groups of two: five real hangs, each in another way, each named."""
+"""Eight ranks in tensor, data and pipeline groups of two: five real hangs, each of its kind, each named."""
 
 import json
 import subprocess

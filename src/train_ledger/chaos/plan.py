@@ -132,9 +132,20 @@ def _check(plan: Plan) -> None:
         raise RunDirError(
             f"--layout {layout} has no group {plan.group} of two ranks or more; give another one"
         )
-    if mode.by_majority and size == 2 and plan.ranks < 6:
+    if mode.by_majority and size == 2:
+        _check_pair(plan)
+
+
+def _check_pair(plan: Plan) -> None:
+    """In a group of two it is one word against another, which two more groups of its kind settle."""
+    if plan.does == "aborts":
         raise RunDirError(
-            f"--mode {mode.name} in a group of two is one word against another, which two more groups of its "
+            f"--mode {plan.mode} in a group of two ends the other over {plan.backend} before it can leave a "
+            "dump, and nothing tells which of them was wrong: take the world, or a larger group"
+        )
+    if plan.ranks < 6:
+        raise RunDirError(
+            f"--mode {plan.mode} in a group of two is one word against another, which two more groups of its "
             f"kind settle: take 6 ranks or more, not {plan.ranks}"
         )
 

@@ -2,7 +2,7 @@
 
 The collectives are those of a real trainer: in a block the partial sums are all_reduced over the
 tensor-parallel group, forward and backward; a stage hands its activations on and gets their gradient back;
-the data-parallel group counts its tokens and sums its gradients; shards and stages sum what the norm of the
+the data-parallel group sums its gradients and counts its tokens; shards and stages sum what the norm of the
 gradients takes. A rank leaves at the small one of its group, of which gloo does not die.
 """
 
@@ -104,10 +104,10 @@ class ShardedJob:
     def _reduce_gradients(self, tokens: int, meet: _Meet) -> None:
         gradients = [it.grad for it in self._part.parameters() if it.grad is not None]
         flat = torch.cat([it.flatten() for it in gradients])
+        dist.all_reduce(flat, group=self._groups["dp"])
         counted = torch.tensor([float(tokens), 1.0], device=self._device)
         self._sum("dp", counted, meet)
-        dist.all_reduce(flat, group=self._groups["dp"])
-        flat /= self._layout.dp
+        flat /= counted[1]
         norm = torch.stack([flat.square().sum(), flat.isnan().any().float()])
         self._sum("tp", norm, meet)
         self._sum("pp", norm, meet)

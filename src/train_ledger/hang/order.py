@@ -71,22 +71,31 @@ class _Orders:
         self._usual: dict[tuple[str, int], _Step] = {}
 
     def departure(self, rank: int, wait: Wait, kind: str) -> str | None:
-        """In words, where its step to its place is not that of its peers, as its steps before were.
+        """In words, where its step to its place is neither that of its peers nor one that it took before.
 
-        Where peers have no common one, it is held against the step that the rank took before.
+        Before means from an operation like the one that it came from: in a step of training many follow each
+        other, and each stage of a pipeline has its own order. Where peers have no common step, its own tells.
         """
-        before = self.step(rank, kind, wait.seq - 1)
         usual = self.usual(kind, wait.seq)
-        expected = {other: usual.get(other, before.get(other)) for other in (*usual, *before)}
-        odd = [
-            f"{count} in {other} where {expected[other]} are usual"
-            for other, count in self.step(rank, kind, wait.seq).items()
-            if expected.get(other, count) != count and not self._differed_before(rank, kind, wait.seq, other)
-        ]
+        odd = []
+        for other, count in self.step(rank, kind, wait.seq).items():
+            before = self._before(rank, kind, wait.seq, other)
+            expected = usual.get(other, before[-1] if before else count)
+            known = count in (expected, *before) or self._differed_before(rank, kind, wait.seq, other)
+            odd += [] if known else [f"{count} in {other} where {expected} are usual"]
         if not odd:
             return None
         between = f"between numbers {wait.seq - 1} and {wait.seq} of {wait.view.label}"
         return f"{between} rank {rank} issued {', '.join(odd)}"
+
+    def _before(self, rank: int, kind: str, seq: int, other: str) -> list[int]:
+        """How many in the other kind it issued when it last came from such an operation."""
+        ops = {op.seq: (op.name, op.input_sizes) for op in self._histories.get(rank, {}).get(kind, ())}
+        alike = [
+            number + 1 for number, shape in ops.items() if number < seq - 1 and shape == ops.get(seq - 1)
+        ]
+        counts = [self.step(rank, kind, number).get(other) for number in sorted(alike)]
+        return [count for count in counts if count is not None]
 
     def step(self, rank: int, kind: str, seq: int) -> _Step:
         key = (rank, kind, seq)

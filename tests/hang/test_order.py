@@ -1,0 +1,61 @@
+"""In a circle of waits the one that left its own order is the cause, and no stage of a pipeline is."""
+
+from __future__ import annotations
+
+from hang.recorder import Job, answer_of
+
+SHARDS, STAGES = ("tp0", "tp1"), ("pp0", "pp1")
+
+
+def pipeline() -> Job:
+    """Four ranks: two stages of two shards; the later stage hands on before its shards meet, not after."""
+    job = Job(4, backend="gloo")
+    for name, ranks in (("tp0", [0, 1]), ("tp1", [2, 3])):
+        job.group(name, ranks, "mesh_tp")
+    for name, ranks in (("pp0", [0, 2]), ("pp1", [1, 3])):
+        job.group(name, ranks, "mesh_pp")
+    return job
+
+
+def forward(job: Job) -> None:
+    """The first stage's shards meet, it hands on, the second stage's shards meet."""
+    job.issue([0, 1], group="tp0", size=((64,),), done=True)
+    for group, ranks in (("pp0", [0, 2]), ("pp1", [1, 3])):
+        job.issue(ranks, "broadcast", group=group, size=((64,),), done=True)
+    job.issue([2, 3], group="tp1", size=((64,),), done=True)
+
+
+def step(job: Job) -> None:
+    forward(job)
+    for group, ranks in (("tp0", [0, 1]), ("tp1", [2, 3])):
+        job.issue(ranks, group=group, size=((2,),), done=True)
+    job.issue(range(4), size=((1,),), done=True)
+
+
+def test_who_left_the_loop_first_is_the_cause_and_not_its_shard() -> None:
+    job = pipeline()
+    for _ in range(3):
+        step(job)
+    job.issue([3], "barrier", size=())  # its loader ran out
+    job.issue([0, 1], group="tp0", size=((64,),), done=True)
+    job.issue([0, 2], "broadcast", group="pp0", size=((64,),), done=True)
+    job.issue([1], "broadcast", group="pp1", size=((64,),))
+    job.issue([2], group="tp1", size=((64,),))
+    job.issue([0], group="tp0", size=((2,),))
+    answer = answer_of(job)
+    assert (answer.kind, answer.culprits) == ("cycle", (3,))
+    assert "rank 3 issued 0 in" in " ".join(answer.findings[0].evidence)
+    assert set(answer.victims_of[3]) == {0, 1, 2}
+
+
+def test_a_stage_that_always_took_another_order_is_not_accused() -> None:
+    job = pipeline()
+    for _ in range(3):
+        step(job)
+    forward(job)
+    job.issue([0], group="tp0", size=((2,),))
+    job.issue([1], size=((1,),))  # left out the meeting of its shards
+    job.issue([2, 3], group="tp1", size=((2,),), done=True)
+    job.issue([2, 3], size=((1,),))
+    answer = answer_of(job)
+    assert (answer.kind, answer.culprits) == ("cycle", (1,))
