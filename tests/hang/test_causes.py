@@ -58,6 +58,7 @@ def test_every_kind_has_a_cause_and_a_fix_though_nothing_more_is_known(kind) -> 
         (Signs("collective_type_mismatch", "barrier", "all_reduce"), "ran out one batch"),
         (Signs("collective_type_mismatch", "all_gather", "all_reduce", shift="skipped"), "left out one call"),
         (Signs("collective_type_mismatch", "all_gather", "all_reduce", shift="extra"), "one call more"),
+        (Signs("collective_type_mismatch", "all_gather", "all_reduce", shift="swapped"), "other order"),
         (Signs("collective_type_mismatch", "all_gather", "all_reduce"), "branch"),
         (Signs("size_or_syntax_mismatch", sizes=(((4, 1000),), ONE)), "variable length"),
         (Signs("size_or_syntax_mismatch", sizes=(((3, 1024),), ONE)), "last one of its loader"),
@@ -122,3 +123,25 @@ def test_hardware_is_not_reproduced() -> None:
     cause = suspect(Signs("no_mismatch")).cause
     answer = HangAnswer("hang", findings=(Finding("no_mismatch", (), None, 1, "x", cause_suspected=cause),))
     assert reproduced_by(answer, "torchrun train.py") == answer
+
+
+@pytest.mark.parametrize(
+    ("calls", "words"),
+    [
+        ({2: ["all_gather"]}, "left out one call"),
+        ({2: ["broadcast", "all_reduce", "all_gather"]}, "one call more"),
+        ({2: ["all_gather", "all_reduce"]}, "other order"),
+    ],
+    ids=["skipped", "extra", "swapped"],
+)
+def test_the_calls_that_came_next_tell_what_the_rank_did(calls, words) -> None:
+    from hang.recorder import Job, answer_of
+
+    job = Job(4)
+    job.issue(range(4), "barrier", done=True)
+    for rank in range(4):
+        for op in calls.get(rank, ["all_reduce", "all_gather"]):
+            job.issue([rank], op)
+    answer = answer_of(job)
+    assert (answer.kind, answer.culprits) == ("collective_type_mismatch", (2,))
+    assert words in (answer.findings[0].cause_suspected or "")

@@ -13,9 +13,10 @@ from typing import Literal
 from train_ledger.hang.knowledge import RankKnowledge
 from train_ledger.hang.stands import Stand
 
-__all__ = ["Shape", "Signs", "Suspicion", "is_in_code", "suspect"]
+__all__ = ["Shape", "Shift", "Signs", "Suspicion", "is_in_code", "suspect"]
 
 Shape = tuple[tuple[int, ...], ...]
+Shift = Literal["skipped", "extra", "swapped"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,8 @@ class Signs:
 
     `stand` is where it stands by its stack, `rank` what signals and logs say of it, `fell` that it died
     first. `sizes` are the input sizes it brought and the usual ones. `shift` tells of a mismatch whether the
-    culprit left a call out (what it brought is what the others bring next) or issued one too many.
+    culprit left a call out (what it brought is what the others bring next), issued one too many, or
+    issued two in the other order.
     """
 
     kind: str
@@ -42,7 +44,7 @@ class Signs:
     rank: RankKnowledge | None = None
     fell: bool = False
     sizes: tuple[Shape, Shape] | None = None
-    shift: Literal["skipped", "extra"] | None = None
+    shift: Shift | None = None
 
 
 def suspect(signs: Signs) -> Suspicion:
@@ -75,6 +77,11 @@ _EXTRA = Suspicion(
     "a metric on one rank only), or more micro-batches than the others",
     "take the collective out of the branch, or into it on every rank; take the number of micro-batches from "
     "the global batch",
+)
+_SWAPPED = Suspicion(
+    "the rank issues two calls in the other order than its peers: an order that comes from something local, "
+    "as of a set, of hooks as gradients become ready, or of threads",
+    "issue the calls in one order on all ranks: sort what is gone through, and communicate from one thread",
 )
 _EXHAUSTED = Suspicion(
     "its loader ran out one batch before the others', so it went on to what comes after the loop",
@@ -228,8 +235,8 @@ _BY_STAND = {
 _IN_CODE = frozenset(
     row.cause
     for row in (
-        _BRANCH, _SKIPPED, _EXTRA, _EXHAUSTED, _RAN_OUT, _VARIABLE, _LAST_BATCH, _OTHER_TENSOR, _DTYPE,
-        _ORDER, _PAIRING, _LEFT,
+        _BRANCH, _SKIPPED, _EXTRA, _SWAPPED, _EXHAUSTED, _RAN_OUT, _VARIABLE, _LAST_BATCH, _OTHER_TENSOR,
+        _DTYPE, _ORDER, _PAIRING, _LEFT,
     )
 )  # fmt: skip
 _STOPPED = ("missing_ranks", "completion_laggard", "p2p_unpaired")
@@ -276,7 +283,7 @@ def _by_what_it_brought(signs: Signs) -> Suspicion | None:
 def _of_type(signs: Signs) -> Suspicion | None:
     if signs.op == "barrier" and signs.others_op not in (None, "barrier"):
         return _EXHAUSTED
-    return {"skipped": _SKIPPED, "extra": _EXTRA}.get(signs.shift or "")
+    return {"skipped": _SKIPPED, "extra": _EXTRA, "swapped": _SWAPPED}.get(signs.shift or "")
 
 
 def _of_size(signs: Signs) -> Suspicion | None:

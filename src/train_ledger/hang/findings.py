@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from train_ledger.answer import Confidence, Finding
-from train_ledger.hang.causes import Shape, Signs, Suspicion, suspect
+from train_ledger.hang.causes import Shape, Shift, Signs, Suspicion, suspect
 from train_ledger.hang.dump import Dump, Op
 from train_ledger.hang.frames import parse_frame, user_frame
 from train_ledger.hang.groups import GroupView
@@ -112,20 +111,17 @@ def _sizes(root: Root) -> tuple[Shape, Shape] | None:
     return root.mismatch.odd.input_sizes, root.mismatch.usual.input_sizes
 
 
-def _shift(root: Root) -> Literal["skipped", "extra"] | None:
+def _shift(root: Root) -> Shift | None:
     """Whether the culprits stand one call ahead of the others or behind them, by what came next."""
     if root.mismatch is None or root.mismatch.usual is None or not root.culprits:
         return None
     odd, usual = root.mismatch.odd, root.mismatch.usual
-    for rank, standing in root.view.standings.items():
-        following = standing.op(root.seq + 1)
-        if following is None:
-            continue
-        if rank in root.culprits and _alike(following, usual):
-            return "extra"
-        if rank not in root.culprits and _alike(following, odd):
-            return "skipped"
-    return None
+    following = {rank: it.op(root.seq + 1) for rank, it in root.view.standings.items()}
+    extra = any(op and _alike(op, usual) for rank, op in following.items() if rank in root.culprits)
+    skipped = any(op and _alike(op, odd) for rank, op in following.items() if rank not in root.culprits)
+    if extra and skipped:
+        return "swapped"
+    return "extra" if extra else "skipped" if skipped else None
 
 
 def _alike(one: Op, other: Op) -> bool:

@@ -57,8 +57,8 @@ def read_log_files(
 ) -> LogReading:
     """What the files, and all files below the folders, say.
 
-    `attempt` picks one of torchrun's attempts (None: the last of each folder); what was
-    written after `until_t` (unix seconds) is left out, by the time of its line, else by that of its file. Of all files
+    `attempt` picks one of torchrun's attempts (None: the last of each folder); what was written after
+    `until_t` (unix seconds) is left out, by the time of its line, else by that of its file. Of all files
     together about `budget_bytes` are read. Raises nothing for what is in files or happens to them.
     """
     reader = _Reader(until_t)
