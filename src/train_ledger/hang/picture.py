@@ -8,9 +8,10 @@ from dataclasses import replace
 from train_ledger.hang.findings import Evidence
 from train_ledger.hang.groups import GroupView
 from train_ledger.hang.lanes import lanes
+from train_ledger.hang.pending import pending_elsewhere
 from train_ledger.hang.roots import Root, Roots
 from train_ledger.hang.stacks import merge, stand_of
-from train_ledger.hang.table import Beside, pair_table, pending_elsewhere, seq_table
+from train_ledger.hang.table import Beside, pair_table, seq_table
 from train_ledger.hang.wait_picture import wait_graph
 from train_ledger.render.picture import Picture, Stack, Table
 

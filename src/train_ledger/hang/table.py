@@ -7,16 +7,17 @@ share a column.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from train_ledger.hang.dump import Op
-from train_ledger.hang.groups import GroupView, Standing, is_telling
+from train_ledger.hang.groups import GroupView, Standing
+from train_ledger.hang.pending import ends, member
 from train_ledger.hang.roots import Root
 from train_ledger.render import ranks_in_brief
 from train_ledger.render.picture import Cell, Column, Mark, Step, Table
 
-__all__ = ["Beside", "brought", "pair_table", "pending_elsewhere", "seq_table", "state_of"]
+__all__ = ["Beside", "brought", "pair_table", "seq_table", "state_of"]
 
 _BEFORE = 3
 _AFTER = 3
@@ -197,41 +198,10 @@ def _in_common(pending: Sequence[Sequence[str]]) -> str:
     return f"{text}{some}" + (f", and {rest} more" if rest else "")
 
 
-def pending_elsewhere(views: Iterable[GroupView]) -> dict[int, dict[str, str]]:
-    """For each rank what it is pending in, in words, by group; its sends and receives count as one more."""
-    found: dict[int, dict[str, str]] = {}
-    for view in views:
-        kind = f"its {view.group.desc} group" if is_telling(view.group.desc) else view.label
-        for rank in view.waiting:
-            for label, text in _lowest(view, view.standings[rank]):
-                found.setdefault(rank, {})[label] = f"{text} of {kind}"
-    return found
-
-
-def _lowest(view: GroupView, standing: Standing) -> Iterator[tuple[str, str]]:
-    seq = standing.lowest_pending
-    if seq is not None and (op := standing.op(seq)):
-        yield view.label, f"{op.name}, number {seq}"
-    if standing.held and standing.held.p2p:
-        op = standing.held.p2p[0]
-        yield f"p2p of {view.label}", f"{op.name} {_ends(view, op)}, number {op.seq}"
-
-
-def _ends(view: GroupView, op: Op) -> str:
-    """ "3 to 4" in ranks of the job."""
-    source, target = (_member(view, place) for place in (op.source, op.target))
-    return f"{'any' if source is None else source} to {'any' if target is None else target}"
-
-
-def _member(view: GroupView, place: int | None) -> int | None:
-    ranks = view.group.ranks
-    return ranks[place] if place is not None and 0 <= place < len(ranks) else None
-
-
 def pair_table(root: Root) -> Table:
     """A send or receive that is pending beside the partner that has not posted its side."""
     op, view = root.op, root.view
-    source, target = _member(view, op.source), _member(view, op.target)
+    source, target = member(view, op.source), member(view, op.target)
     near, far = (source, target) if op.sends else (target, source)
     other = "recv" if op.sends else "send"
     if far in view.standings:
@@ -243,7 +213,7 @@ def pair_table(root: Root) -> Table:
         for rank in (near, far)
     )
     came = Cell(
-        f"{op.name} {_ends(view, op)} {brought(op).removeprefix(op.name).strip()}, {state_of(op)}", "pending"
+        f"{op.name} {ends(view, op)} {brought(op).removeprefix(op.name).strip()}, {state_of(op)}", "pending"
     )
     notes = () if far is None or far not in view.standings else tuple(_posted(view, far))
     return Table(
@@ -254,5 +224,5 @@ def pair_table(root: Root) -> Table:
 def _posted(view: GroupView, rank: int) -> Iterator[str]:
     held = view.standings[rank].held
     if held and held.p2p:
-        listed = [f"{op.name} {_ends(view, op)}, number {op.seq}" for op in held.p2p[:3]]
+        listed = [f"{op.name} {ends(view, op)}, number {op.seq}" for op in held.p2p[:3]]
         yield f"rank {rank} has pending: {'; '.join(listed)}"
