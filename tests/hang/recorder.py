@@ -210,9 +210,12 @@ def _json(content: dict[str, Any]) -> bytes:
     return json.dumps(shown, sort_keys=True).encode()
 
 
-def dump_of(job: Job, rank: int, **how: Any) -> Dump:
+def dump_of(job: Job, rank: int, *, as_json: bool = False, **how: Any) -> Dump:
     """The summary of one rank's dump, without a file."""
-    dump = reduce_dump(job.content(rank, **how), file=f"rank_{rank}", rank=rank, host=None)
+    content = job.content(rank, **how)
+    if as_json:
+        content = json.loads(encoded(content, as_json=True))
+    dump = reduce_dump(content, file=f"rank_{rank}", rank=rank, host=None)
     assert dump is not None
     return dump
 

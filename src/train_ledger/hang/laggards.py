@@ -8,7 +8,7 @@ all members, when others have finished it, waits for nobody.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from train_ledger.hang.entry import Op
@@ -83,7 +83,7 @@ def _mismatched(view: GroupView, mismatch: Mismatch, op: Op) -> Wait:
 
 def _waiting(view: GroupView, seq: int, op: Op, waiters: tuple[int, ...]) -> Wait:
     late, unknown = _not_there(view, seq)
-    if not late and (finished := _finished(view, seq, op)) and len(waiters) <= len(finished):
+    if not late and (finished := _finished(view, seq, op, unknown)) and len(waiters) <= len(finished):
         return Wait(view, seq, op, (), stuck=waiters)
     if len(late) * 2 > len(view.group.ranks) and view.standings[waiters[0]].active_only:
         late, unknown = (), (*unknown, *late)  # they may as well be over with it
@@ -96,9 +96,9 @@ ROOTED = ("broadcast", "_broadcast_oop", "reduce", "_reduce_oop", "gather", "sca
 _ENDS_WHEN_IT_FAILS = ("gloo",)
 
 
-def _finished(view: GroupView, seq: int, op: Op) -> list[int]:
-    """Members on which it is over, where that means that all members came."""
-    if op.name in ROOTED or op.backend in _ENDS_WHEN_IT_FAILS:
+def _finished(view: GroupView, seq: int, op: Op, unknown: Sequence[int]) -> list[int]:
+    """Members on which it is over, where all members came."""
+    if op.backend in _ENDS_WHEN_IT_FAILS or (unknown and op.name in ROOTED):
         return []
     return [rank for rank, standing in view.standings.items() if standing.has_ended(seq)]
 
