@@ -174,9 +174,8 @@ def _who_waits(root: Root) -> str:
         circle = ranks_in_words((*root.waiting, *root.culprits))
         return f"{circle} wait for each other; one of the operations is {where}"
     if root.kind == "completion_laggard":
-        return (
-            f"{ranks_in_words(root.culprits)} issued {where}; it does not finish there, as it has elsewhere"
-        )
+        how = "has not begun there" if root.why else "does not finish there, as it has elsewhere"
+        return f"{ranks_in_words(root.culprits)} issued {where}; it {how}"
     if root.p2p:
         return f"{ranks_in_words(root.waiting)} waits in {_pair(root)}; the other side is not posted"
     return f"{ranks_in_words(root.waiting)} {'waits' if len(root.waiting) == 1 else 'wait'} in {where}"
@@ -193,10 +192,15 @@ def _pair(root: Root) -> str:
     ranks = root.view.group.ranks
     if root.op.source is None or root.op.target is None:
         return root.op.name
-    source, target = (
-        f"rank {ranks[it]}" if it >= 0 else "any rank" for it in (root.op.source, root.op.target)
-    )
+    source, target = (_end(it, ranks) for it in (root.op.source, root.op.target))
     return f"{root.op.name} from {source} to {target} in {root.view.label}"
+
+
+def _end(rank_in_group: int, ranks: Sequence[int]) -> str:
+    if rank_in_group < 0:
+        return "any rank"
+    is_listed = rank_in_group < len(ranks)
+    return f"rank {ranks[rank_in_group]}" if is_listed else f"rank {rank_in_group} of the group"
 
 
 def _sides(root: Root) -> Iterator[str]:

@@ -18,6 +18,7 @@ from train_ledger.hang.groups import GroupView, siblings_of
 from train_ledger.hang.laggards import Wait, collective_waits, first_of
 from train_ledger.hang.mismatch import find_mismatch
 from train_ledger.hang.p2p import p2p_mismatches, p2p_waits
+from train_ledger.hang.unstarted import unstarted
 from train_ledger.hang.wait_graph import WaitGraph
 
 __all__ = ["Root", "Roots", "find_roots"]
@@ -47,7 +48,8 @@ def find_roots(
                 wait for wait in case.unanswered(unexplained) if wait.unknown and wait not in undecided
             ]
         else:
-            roots += crossed_queues(views) or weaker
+            open_waits = case.unanswered(unexplained)
+            roots += crossed_queues(views) or unstarted(open_waits, views) or weaker
     roots.sort(key=lambda root: (HANG_KINDS.index(root.kind), root.op.created_ns, root.culprits, root.seq))
     return Roots(tuple(roots), case.victims(roots), tuple(undecided), tuple(case.waits))
 
