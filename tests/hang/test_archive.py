@@ -12,7 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hang.recorder import Job
 from train_ledger.config import Limits
+from train_ledger.hang import analyse
 from train_ledger.hang.archive import is_archive, unpacked
 from train_ledger.hang.attempts import latest_attempts
 
@@ -216,3 +218,20 @@ def test_a_folder_without_attempts_stands_for_itself(tmp_path: Path) -> None:
     (tmp_path / "rank_0").write_bytes(b"x")
     (tmp_path / "attempt_x").mkdir()
     assert latest_attempts([tmp_path, tmp_path / "rank_0"]) == ([tmp_path, tmp_path / "rank_0"], [])
+
+
+def test_a_hang_is_found_in_a_tar_of_a_whole_run(tmp_path: Path) -> None:
+    """The files are called by their names in the archive, and no command leads to where it was unpacked."""
+    job = Job(4)
+    job.issue(range(4), done=True)
+    job.issue([0, 1, 3])
+    job.write(tmp_path / "dumps")
+    members = [
+        regular(f"r42/comm_traces/rank_{rank}", (tmp_path / "dumps" / f"rank_{rank}").read_bytes())
+        for rank in range(4)
+    ]
+    path = pack(tmp_path / "r42.tar.gz", *members, regular("r42/comm_traces/rank_9", b"x"), mode="w:gz")
+    answer = analyse([path])
+    assert answer.culprits == (2,)
+    assert [it.file for it in answer.unreadable] == [f"{path}: r42/comm_traces/rank_9"]
+    assert "train-ledger-tar-" not in repr(answer)

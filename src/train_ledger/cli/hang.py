@@ -40,7 +40,7 @@ def hang(
         list[Path] | None,
         typer.Argument(
             metavar="DUMPS",
-            help="Flight Recorder dumps, or folders of them; those of --run if none.",
+            help="Flight Recorder dumps, folders or tars of them; those of --run if none.",
             show_default=False,
         ),
     ] = None,

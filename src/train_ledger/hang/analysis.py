@@ -9,8 +9,9 @@ from pathlib import Path
 from train_ledger.answer import HangAnswer
 from train_ledger.config import Limits
 from train_ledger.hang.acquit import acquit
+from train_ledger.hang.archive import read_named
 from train_ledger.hang.conclude import conclude
-from train_ledger.hang.dump_files import Dumps, read_dumps
+from train_ledger.hang.dump_files import Dumps
 from train_ledger.hang.failed import left_open, reopened
 from train_ledger.hang.findings import Evidence
 from train_ledger.hang.group_table import MOST_RANKS
@@ -43,14 +44,14 @@ def analyse(
     limits: Limits | None = None,
     since_t: float | None = None,
 ) -> HangAnswer:
-    """What the dumps in `paths` (files or folders) say, joined with what else is handed in, by rank.
+    """What the dumps in `paths` (files, folders, tars) say, joined with what else is handed in, by rank.
 
     `world_size` tells of ranks that left nothing; without it, or where it cannot be, the world ends at the
     highest rank that is named anywhere. A dump whose file and newest entry are both from before `since_t`
     (unix seconds) is listed as stale and not reasoned over. Never raises for what is in a file or happens to
     it: what could not be read is in the answer.
     """
-    read = read_dumps(list(paths), limits or Limits(), since_t)
+    read = read_named(paths, limits or Limits(), since_t)
     return reason(read, stacks=stacks or {}, known=known or {}, world_size=world_size)
 
 
@@ -64,7 +65,7 @@ def examine(
     since_t: float | None = None,
 ) -> Examination:
     """The same answer as `analyse`, and the picture that goes with it."""
-    read = read_dumps(list(paths), limits or Limits(), since_t)
+    read = read_named(paths, limits or Limits(), since_t)
     return examination_of(read, stacks=stacks, known=known, world_size=world_size)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import bz2
 import contextlib
+import dataclasses
 import gzip
 import lzma
 import os
@@ -21,13 +22,15 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import IO, BinaryIO, Protocol
 
+import msgspec
+
 from train_ledger.answer import Unreadable
 from train_ledger.config import Limits
 from train_ledger.hang.attempts import latest_attempts
-from train_ledger.hang.dump_files import shown
+from train_ledger.hang.dump_files import Dumps, rank_of, read_dumps, shown
 from train_ledger.hang.pickles import RefusedError, open_regular
 
-__all__ = ["Unpacked", "is_archive", "unpack", "unpacked"]
+__all__ = ["Unpacked", "is_archive", "read_named", "unpack", "unpacked"]
 
 _MOST_MEMBERS = 200_000
 _MOST_DEPTH = 16
@@ -81,6 +84,20 @@ def unpacked(paths: Sequence[Path], limits: Limits) -> Iterator[Unpacked]:
         yield found
 
 
+def read_named(paths: Sequence[Path], limits: Limits, since_t: float | None = None) -> Dumps:
+    """`read_dumps` of files, folders and archives, of several attempts of the latest."""
+    with unpacked(paths, limits) as found:
+        read = read_dumps(found.paths, limits, since_t)
+        dumps = tuple(msgspec.structs.replace(it, file=found.named(it.file)) for it in read.dumps)
+        unreadable = (Unreadable(found.named(it.file), it.why) for it in read.unreadable)
+        return dataclasses.replace(
+            read,
+            dumps=dumps,
+            unreadable=(*found.unreadable, *unreadable),
+            stale=tuple(map(found.named, read.stale)),
+        )
+
+
 def _folders_with_files(folder: Path) -> list[Path]:
     """Where dumps can lie: of a whole run directory only its comm_traces; attempts go with their parent."""
     holding = [Path(where) for where, _, files in os.walk(folder) if files]
@@ -90,18 +107,23 @@ def _folders_with_files(folder: Path) -> list[Path]:
 
 
 _MAGIC = {b"\x1f\x8b": "gz", b"\xfd7zXZ\x00": "xz", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zst"}
-_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz", ".tar.bz2", ".tbz2", ".tar.zst", ".tzst")
+_SUFFIXES = (".tar", ".gz", ".tgz", ".xz", ".txz", ".bz2", ".tbz2", ".zst", ".tzst")
 
 
 def is_archive(path: Path) -> bool:
-    """By its name or its first bytes; False for what is no regular file or cannot be read."""
+    """By its name or its first bytes; False for what is no regular file or cannot be read.
+
+    What is named as a dump is not opened here: there may be thousands of them.
+    """
+    if rank_of(path.name) is not None and not path.name.lower().endswith(_SUFFIXES):
+        return False
     try:
         with open_regular(path) as file:
             beginning = file.read(512)
     except (OSError, RefusedError, ValueError):
         return False
     packed = any(beginning.startswith(magic) for magic in _MAGIC)
-    return packed or beginning[257:262] == b"ustar" or path.name.lower().endswith(_SUFFIXES)
+    return packed or beginning[257:262] == b"ustar" or path.name.lower().endswith(".tar")
 
 
 class _Readable(Protocol):

@@ -57,12 +57,12 @@ def _attempts(path: Path) -> dict[int, Path]:
     try:
         named = ((_ATTEMPT.match(it.name), it) for it in path.iterdir())
         return {int(match[1]): it for match, it in named if match and it.is_dir() and int(match[1])}
-    except OSError:
+    except (OSError, ValueError):  # ValueError: a zero byte in the name
         return {}
 
 
 def _files(folder: Path) -> list[Path]:
     try:
         return sorted(it for it in folder.iterdir() if not it.name.startswith(".") and not it.is_dir())
-    except OSError:
+    except (OSError, ValueError):  # ValueError: a zero byte in the name
         return []

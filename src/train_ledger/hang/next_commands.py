@@ -115,6 +115,6 @@ def _run_of(evidence: Evidence, others: Sequence[str]) -> str | None:
     """The run directory that the dumps lie in, where they lie in one."""
     for file in [*(dump.file for dump in evidence.dumps.values()), *others]:
         for folder in Path(file).parents:
-            if folder.name == "comm_traces":
+            if folder.name == "comm_traces" and folder.is_dir():  # else it lies in an archive
                 return str(folder.parent)
     return None
