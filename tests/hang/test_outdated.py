@@ -7,6 +7,7 @@ import pytest
 from hang.recorder import Job, answer_of, dump_of
 from train_ledger.answer import HangAnswer
 from train_ledger.hang.analysis import reason
+from train_ledger.hang.dump import reduce_dump
 from train_ledger.hang.dump_files import Dumps
 
 
@@ -18,6 +19,7 @@ def run(collectives: int, world: int = 4, *, begins_s: int = 0) -> Job:
 
 
 def together(*parts: tuple[Job, list[int]]) -> HangAnswer:
+    """All dumps in one folder; the first are those of the job that is asked about."""
     dumps = [dump_of(job, rank) for job, ranks in parts for rank in ranks]
     return reason(Dumps(tuple(dumps)), stacks={}, known={}, world_size=parts[0][0].world)
 
@@ -55,3 +57,22 @@ def test_who_is_over_with_a_broadcast_early_proves_nothing_of_the_others() -> No
     job.issue([1, 2], "broadcast")
     answer = answer_of(job)
     assert (answer.stale, answer.culprits) == ((), (3,))
+
+
+def test_dumps_of_an_attempt_with_more_ranks_are_none_of_this_one() -> None:
+    """Eight ranks were started again as four; the dumps of the other four are still there."""
+    before, now = run(9, world=8), run(5, begins_s=30)
+    now.issue([0, 1, 3])
+    answer = together((now, [0, 1, 2, 3]), (before, [6, 7]))
+    assert (answer.stale, answer.culprits) == (("rank_6", "rank_7"), (2,))
+    assert answer.missing_dumps == ()
+
+
+def test_replicas_of_one_size_are_all_of_this_job() -> None:
+    """torchft: each replica lists ranks 0 and 1."""
+    job = run(3, world=2)
+    dumps = [
+        reduce_dump(job.content(rank % 2), file=f"rank_{rank}", rank=rank, host=None) for rank in range(6)
+    ]
+    answer = reason(Dumps(tuple(filter(None, dumps))), stacks={}, known={})
+    assert (answer.verdict, answer.stale) == ("no_hang", ())

@@ -17,7 +17,7 @@ from train_ledger.hang.findings import Evidence
 from train_ledger.hang.group_table import MOST_RANKS
 from train_ledger.hang.groups import build_groups
 from train_ledger.hang.knowledge import RankKnowledge, first_fallen
-from train_ledger.hang.outdated import outdated
+from train_ledger.hang.outdated import of_another_world, outdated
 from train_ledger.hang.picture import picture_of
 from train_ledger.hang.roots import find_roots
 from train_ledger.hang.stack_files import RankStack
@@ -101,6 +101,7 @@ class _Case:
         known: Mapping[int, RankKnowledge],
         world_size: int | None,
     ) -> None:
+        read = read.without(of_another_world(read.dumps))
         self.world = world_of(read.dumps, {*read.damaged, *known, *stacks}, world_size)
         fallen = first_fallen(known, self.world)
         views, too_large = build_groups(read.dumps, self.world)

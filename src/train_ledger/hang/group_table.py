@@ -14,7 +14,15 @@ from typing import Any
 from train_ledger.hang.entry import integer, text
 from train_ledger.hang.understood import MOST_OPERATIONS
 
-__all__ = ["MOST_RANKS", "enqueued_by_name", "group_status", "group_table", "listed_ranks", "ranks_in"]
+__all__ = [
+    "MOST_RANKS",
+    "ascending",
+    "enqueued_by_name",
+    "group_status",
+    "group_table",
+    "listed_ranks",
+    "ranks_in",
+]
 
 MOST_RANKS = 1 << 20
 """More ranks than any job has, and more members than its groups have together; what is beyond is damage."""
@@ -103,3 +111,9 @@ def listed_ranks(ranks: Any) -> str | None:
 def ranks_in(listed: str) -> tuple[int, ...]:
     """The ranks in "[0, 1, 2]", as listed; nothing is evaluated."""
     return tuple(int(digits) if len(digits) < 10 else MOST_RANKS for digits in _DIGITS.findall(listed))
+
+
+@lru_cache(maxsize=65536)
+def ascending(listed: str) -> str:
+    """The same ranks as text, each once and in order: what two lists of one group have in common."""
+    return str(sorted(set(ranks_in(listed))))

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from train_ledger.hang.dump import Dump
-from train_ledger.hang.group_table import ranks_in
+from train_ledger.hang.group_table import ascending, ranks_in
 from train_ledger.hang.held import Held
 
 __all__ = ["GroupKey", "Members", "members_of"]
@@ -55,7 +55,7 @@ def members_of(dumps: Iterable[Dump]) -> dict[GroupKey, Members]:
         listed = own or _of_its_peers(rank, listings.get((held.name, held.desc), ()))
         channel = (held.channel or held.backend) if (held.name, held.desc) in shared else ""
         name = names.get((rank, held.name), held.name)
-        key = GroupKey(name, held.desc, None if listed is None else _ascending(listed), channel)
+        key = GroupKey(name, held.desc, None if listed is None else ascending(listed), channel)
         if key not in groups:
             groups[key] = Members({}, None if listed is None else ranks_in(listed))
         groups[key].held[rank] = held
@@ -65,7 +65,7 @@ def members_of(dumps: Iterable[Dump]) -> dict[GroupKey, Members]:
 def _of_its_peers(rank: int, listings: Iterable[str]) -> str | None:
     """The one list of a group of that name that has the rank in it."""
     with_it = [listed for listed in listings if rank in ranks_in(listed)]
-    return with_it[0] if len({_ascending(listed) for listed in with_it}) == 1 else None
+    return with_it[0] if len({ascending(listed) for listed in with_it}) == 1 else None
 
 
 def _listed(dump: Dump, held: Held, offset: int) -> str | None:
@@ -93,11 +93,6 @@ def _shifted(listed: str, offset: int) -> str:
     return str([rank + offset for rank in ranks_in(listed)])
 
 
-@lru_cache(maxsize=65536)
-def _ascending(listed: str) -> str:
-    return str(sorted(set(ranks_in(listed))))
-
-
 _Found = tuple[int, Held, str | None]
 
 
@@ -109,7 +104,7 @@ def _common_names(found: Sequence[_Found]) -> Mapping[tuple[int, str], str]:
     ids: dict[tuple[int, str], list[str]] = {}
     for rank, held, listed in found:
         if held.by_id and listed is not None and held.name.isdecimal():
-            ids.setdefault((rank, _ascending(listed)), []).append(held.name)
+            ids.setdefault((rank, ascending(listed)), []).append(held.name)
     lowest: dict[tuple[str, int], str] = {}
     for (_, listed), own in ids.items():
         for place, name in enumerate(sorted(own, key=int)):

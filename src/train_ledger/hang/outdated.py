@@ -1,19 +1,22 @@
 """Which dumps are not of the same attempt as the others, or were written before the job went on?
 
 A collective that needs all its members cannot have completed on one before another issued it. Where a dump
-lacks what others completed, one of the two is of another time: the one that ends earlier.
+lacks what others completed, one of the two is of another time: the one that ends earlier. And where most
+dumps list one world, a dump that lists another is of an attempt with more or fewer ranks, or of another job.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from train_ledger.hang.dump import Dump
 from train_ledger.hang.entry import Op
+from train_ledger.hang.group_table import ascending, ranks_in
 from train_ledger.hang.groups import GroupView, Standing
 from train_ledger.hang.laggards import ROOTED
 
-__all__ = ["outdated"]
+__all__ = ["of_another_world", "outdated"]
 
 _CLOCKS_DIFFER_NS = 60 * 10**9
 
@@ -23,6 +26,22 @@ def outdated(views: Sequence[GroupView], dumps: Sequence[Dump]) -> frozenset[int
     newest = {dump.rank: dump.newest_ns for dump in dumps}
     found = {rank for view in views for rank in _contradicting(view, newest)}
     return frozenset(found) if 2 * len(found) < len(dumps) else frozenset()
+
+
+def of_another_world(dumps: Sequence[Dump]) -> frozenset[int]:
+    """The ranks whose dump lists other ranks for the default group than more than half of all do."""
+    worlds = {dump.rank: world for dump in dumps if (world := _world(dump))}
+    most, votes = Counter(worlds.values()).most_common(1)[0] if worlds else ("", 0)
+    if votes * 2 <= len(worlds):
+        return frozenset()
+    return frozenset(rank for rank, world in worlds.items() if world != most)
+
+
+def _world(dump: Dump) -> str:
+    for name, (desc, listed) in dump.config.items():
+        if (desc == "default_pg" or (name == "0" and not desc)) and ranks_in(listed):
+            return ascending(listed)
+    return ""
 
 
 def _contradicting(view: GroupView, newest: Mapping[int, int]) -> Iterator[int]:
