@@ -189,3 +189,14 @@ def test_damage_to_any_of_them_is_read_or_listed(text: str, at: int, cut: int, p
         path.write_text(text[:at] + put + text[at + cut :], errors="replace")
         found, unread = stacks.read([path])
         assert found or unread
+
+
+def test_of_a_folder_of_attempts_the_latest_that_left_a_stack_is_read(tmp_path: Path) -> None:
+    """Each rank of a running attempt keeps an empty file open for its last stack."""
+    for number, text in ((1, PY_SPY), (2, "")):
+        (tmp_path / f"attempt_{number}").mkdir()
+        (tmp_path / f"attempt_{number}" / "rank_0.txt").write_text(text)
+    (tmp_path / "rank_0.txt").write_text(FAULTHANDLER)
+    found, unread = read(tmp_path)
+    assert stacks.frame_of(found[0]) == "train.py:5 wait_for_batch"
+    assert unread[0][1].startswith("1 file of an earlier attempt than attempt_1, not read")

@@ -18,15 +18,19 @@ __all__ = ["latest_attempts"]
 _ATTEMPT = re.compile(r"attempt_(\d{1,9})\Z")
 
 
-def latest_attempts(paths: Iterable[Path]) -> tuple[list[Path], list[Unreadable]]:
+def latest_attempts(
+    paths: Iterable[Path], *, empty_ones_count: bool = True
+) -> tuple[list[Path], list[Unreadable]]:
     """The paths to read in the place of `paths`, and the attempts that are left out.
+
+    Without `empty_ones_count` an attempt that left empty files alone is as one that left none.
 
     A path without folders of attempts in it stands for itself. Of the others, which may be those of several
     hosts, the latest attempt that left a file anywhere is taken.
     """
     by_path = {path: _attempts(path) for path in paths}
     files = {
-        path: {number: _files(folder) for number, folder in {0: path, **attempts}.items()}
+        path: {number: _files(folder, empty_ones_count) for number, folder in {0: path, **attempts}.items()}
         for path, attempts in by_path.items()
         if attempts
     }
@@ -61,8 +65,9 @@ def _attempts(path: Path) -> dict[int, Path]:
         return {}
 
 
-def _files(folder: Path) -> list[Path]:
+def _files(folder: Path, empty_ones_count: bool) -> list[Path]:
     try:
-        return sorted(it for it in folder.iterdir() if not it.name.startswith(".") and not it.is_dir())
+        files = sorted(it for it in folder.iterdir() if not it.name.startswith(".") and not it.is_dir())
+        return [it for it in files if empty_ones_count or it.lstat().st_size]
     except (OSError, ValueError):  # ValueError: a zero byte in the name
         return []

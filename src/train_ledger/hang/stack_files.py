@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from train_ledger.answer import Unreadable
+from train_ledger.hang.attempts import latest_attempts
 from train_ledger.hang.dump_files import host_of, listed, rank_of, shown, why_no_rank
 from train_ledger.hang.pickles import RefusedError, open_regular
 from train_ledger.hang.rank_sections import RankStack, of_debug_server, of_ourselves, says_several
@@ -27,11 +28,11 @@ _BEGINNING_BYTES = 1 << 16
 def read(paths: Iterable[Path]) -> tuple[dict[int, RankStack], list[Unreadable]]:
     """The stacks in files and folders by rank, and what could not be read.
 
-    Of several files of one rank the newest counts, and py-spy's before faulthandler's of about the same time.
+    Of several files of one rank the newest counts, and py-spy's before faulthandler's of about the same time;
+    of a folder with several attempts in it the latest.
     """
     stacks: dict[int, RankStack] = {}
-    unreadable = []
-    named = [*paths]
+    named, unreadable = latest_attempts(paths, empty_ones_count=False)
     files = {path: why for path, why in listed(named).items() if path in named or _may_hold_one(path)}
     for path in sorted(files, key=_age):
         try:

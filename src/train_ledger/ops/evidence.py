@@ -90,7 +90,7 @@ def gather(
     answer = examined.answer
     stands = {rank: stacks.stand_of(stack) for rank, stack in found.items()}
     standing = {rank: stand.where for rank, stand in stands.items()}
-    odd = _odd(standing)
+    odd = _odd(stands)
     return HangEvidence(
         answer=answer,
         picture=examined.picture,
@@ -167,11 +167,14 @@ def knowledge_of(state: RunState, aborted: Collection[int] = ()) -> dict[int, Ra
     }
 
 
-def _odd(standing: Mapping[int, str]) -> tuple[int, ...]:
-    counts = Counter(standing.values())
-    if 2 * (counts["collective"] + counts["set_up"]) <= len(standing):
+def _odd(stands: Mapping[int, stacks.Stand]) -> tuple[int, ...]:
+    """Who stands at its GPU may wait for a collective in its queue, and is not among them."""
+    counts = Counter(stand.where for stand in stands.values())
+    if 2 * (counts["collective"] + counts["set_up"]) <= len(stands):
         return ()
-    return tuple(sorted(rank for rank, where in standing.items() if where == "host"))
+    return tuple(
+        sorted(rank for rank, it in stands.items() if it.where == "host" and not it.waits_for_others)
+    )
 
 
 def _lines(stands: Mapping[int, stacks.Stand], ranks: Sequence[int]) -> Iterable[str]:
