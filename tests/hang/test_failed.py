@@ -100,3 +100,23 @@ def test_some_gave_up_while_others_still_wait_for_them() -> None:
     job.issue([1], group="dp")
     answer = answer_of(job, known=raised(0))
     assert answer.culprits == (3,)
+
+
+def late_comer(after_s: int) -> Job:
+    """Rank 2 came to the fourth collective when the others had waited for 30 s already."""
+    job = given_up(4, [0, 1, 3])
+    job.issue([2], done=True)
+    job.entries[2][-1]["time_created_ns"] = job.entries[0][-1]["time_created_ns"] + after_s * 10**9
+    return job
+
+
+def test_who_came_when_the_others_had_given_up_is_named() -> None:
+    known = {**raised(0, 1, 3), **raised(2, error=CLOSED)}
+    answer = answer_of(late_comer(45), known=known)
+    assert (answer.kind, answer.culprits, answer.seq) == ("missing_ranks", (2,), 4)
+    assert "rank 2 came 45 s after them, when they had given up" in answer.findings[0].evidence
+
+
+def test_who_came_in_time_is_not() -> None:
+    known = {**raised(0, 1, 3), **raised(2, error=CLOSED)}
+    assert answer_of(late_comer(5), known=known).culprits == ()

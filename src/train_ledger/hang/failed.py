@@ -4,10 +4,12 @@ gloo takes an operation that timed out, or whose peer went away, off its list as
 last operation of a rank that raised because of its peers is such a one, if a member never came to it: it is
 open again. A member that never came, but raised because of its peers as well, was held up in something that
 is not recorded; one of many that ended by their own word had no more to do. Of these it is not known.
+One that came when the others had waited for as long as they may, came too late.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -57,6 +59,8 @@ def _reopened(
     if find_mismatch(view, ended=True):
         return view
     open_at = {rank: view.standings[rank].held_ops[-1].seq for rank in failed}
+    if came_late := _came_late(view, open_at, known):
+        return _without_late(view, open_at, came_late)
     lacking = {
         rank
         for rank, standing in view.standings.items()
@@ -75,6 +79,45 @@ def _reopened(
             standings[rank] = replace(standings[rank], cut=True)
     waiting = tuple(rank for rank, standing in standings.items() if standing.has_pending)
     return replace(view, standings=standings, waiting=waiting)
+
+
+def _came_late(
+    view: GroupView, open_at: Mapping[int, int], known: Mapping[int, RankKnowledge]
+) -> dict[int, float]:
+    """Few ranks that came when the others had given up already → how many seconds after the first."""
+    limits = [
+        float(found[1]) / 1000 for rank in open_at if (found := _TIMEOUT.search(known[rank].exception or ""))
+    ]
+    seq = max(open_at.values())
+    ops = {
+        rank: op for rank, standing in view.standings.items() if (op := standing.op(seq)) and op.created_ns
+    }
+    if not limits or len(ops) < len(view.group.ranks):
+        return {}
+    first = min(op.created_ns for op in ops.values())
+    after_s = {rank: (op.created_ns - first) / 1e9 for rank, op in ops.items()}
+    late = {rank: seconds for rank, seconds in after_s.items() if seconds > 0.9 * min(limits)}
+    return late if 2 * len(late) < len(ops) else {}
+
+
+_TIMEOUT = re.compile(r"(?i)timed? ?out\D{0,40}?(\d{1,9}) ?ms")
+
+
+def _without_late(view: GroupView, open_at: Mapping[int, int], came_late: Mapping[int, float]) -> GroupView:
+    seq = max(open_at.values())
+    standings = dict(view.standings)
+    for rank in view.standings:
+        standings[rank] = _before(standings[rank], seq) if rank in came_late else _open(standings[rank], seq)
+    waiting = tuple(rank for rank, standing in standings.items() if standing.has_pending)
+    return replace(view, standings=standings, waiting=waiting, came_late=dict(came_late))
+
+
+def _before(standing: Standing, seq: int) -> Standing:
+    assert standing.held is not None  # noqa: S101 – its operations were looked at
+    ops = tuple(op for op in standing.held.ops if op.seq < seq)
+    return replace(
+        standing, held=with_changes(standing.held, ops=ops, highest=ops[-1].seq if ops else seq - 1)
+    )
 
 
 def _open(standing: Standing, seq: int) -> Standing:

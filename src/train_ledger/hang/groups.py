@@ -9,7 +9,7 @@ lists other members than its peers' is not known to be missing anywhere in that 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
 from train_ledger.answer import Group
@@ -90,7 +90,8 @@ class Standing:
 class GroupView:
     """One process group with the standings of all members that have a dump.
 
-    `channel` is the backend where the group is served by several: each is a view of its own.
+    `channel` is the backend where the group is served by several: each is a view of its own. `came_late`
+    says by how many seconds a rank came after those that had given up.
     """
 
     group: Group
@@ -98,6 +99,7 @@ class GroupView:
     without_dump: tuple[int, ...] = ()
     waiting: tuple[int, ...] = ()
     channel: str = ""
+    came_late: Mapping[int, float] = field(default_factory=dict)
 
     @property
     def label(self) -> str:

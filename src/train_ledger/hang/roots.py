@@ -121,7 +121,13 @@ class _Case:
         late = [wait for wait in self.waits if rank in wait.late]
         wait = first_of([wait for wait in late if not wait.p2p] or late)
         kind = "p2p_unpaired" if wait.p2p else "missing_ranks"
-        return Root(kind, (rank,), wait.view, wait.seq, wait.op, wait.waiters, p2p=wait.p2p)
+        after_s = wait.view.came_late.get(rank)
+        why = (
+            ()
+            if after_s is None
+            else (f"rank {rank} came {after_s:.0f} s after them, when they had given up",)
+        )
+        return Root(kind, (rank,), wait.view, wait.seq, wait.op, wait.waiters, p2p=wait.p2p, why=why)
 
     def explained_by(self, roots: Iterable[Root]) -> set[int]:
         explained: set[int] = set()
