@@ -312,3 +312,37 @@ def test_a_dump_that_is_there_and_cannot_be_read_accuses_nobody_of_not_coming(tm
     found = diagnose(made.run_dir, Config(), at=made.t + 5)
     assert found.ranks == ()
     assert any(str(dump) in it.file for it in found.details.unreadable)
+
+
+def put_stacks(made, frames_of):
+    """py-spy's text of every rank, in the file's time of the run's end."""
+    folder = made.run_dir.stacks()
+    folder.mkdir(exist_ok=True)
+    for rank in range(made.world_size):
+        text = "".join(f"    {name} ({file}:{line})\n" for name, file, line in frames_of(rank))
+        path = folder / f"rank_{rank}.txt"
+        path.write_text(
+            f'Process {rank}: python train.py\nPython v3.12.3\n\nThread {rank} (idle): "MainThread"\n{text}'
+        )
+        os.utime(path, (made.t, made.t))
+
+
+def test_where_all_stand_in_set_up_what_usually_lies_behind_it_is_said(tmp_path):
+    made = fleet.write(tmp_path / "run", fault="init_hang", culprit=5, hosts=2, ranks_per_host=4)
+    init = ("init_process_group", "torch/distributed/distributed_c10d.py", 1700)
+    put_stacks(made, lambda rank: [init, ("main", "train.py", 12)])
+    found = at_its_end(made)
+    assert (found.cause, found.ranks) == ("hang.init", ())
+    assert any(
+        line.startswith("suspected: ") and "set-up of communication" in line for line in found.evidence
+    )
+
+
+def test_the_odd_one_by_its_stack_has_what_usually_lies_behind_its_place(tmp_path):
+    made = fleet.write(tmp_path / "run", fault="process_gone", culprit=5, hosts=2, ranks_per_host=4)
+    waits = ("all_reduce", "torch/distributed/distributed_c10d.py", 3252)
+    loads = ("_try_get_data", "torch/utils/data/dataloader.py", 1200)
+    put_stacks(made, lambda rank: [loads if rank == 5 else waits, ("main", "train.py", 88)])
+    found = at_its_end(made)
+    assert (found.cause, found.ranks) == ("hang.host", (5,))
+    assert any(line.startswith("suspected: its data loader") for line in found.evidence)

@@ -142,3 +142,12 @@ def test_a_mismatch_is_reproduced_by_the_runs_own_command(made):
     assert (told.cause, told.ranks) == ("hang.mismatch", (3,))
     (line,) = [it.command for it in told.next if "DETAIL" in it.command]
     assert line.endswith("torchrun --nproc-per-node=8 train.py")
+
+
+def test_one_crash_that_writes_many_lines_is_one_fault(made):
+    """XID 31 is a program's, unless the same GPU has it again another time."""
+    put_dumps(made, behind={CULPRIT})
+    kernel(made, *((1.5 + line / 100, 0x11, 31, "MMU fault") for line in range(50)))
+    assert found(made).cause == "hang.rank_missing"
+    kernel(made, (-7200, 0x11, 31, "MMU fault"), (1.5, 0x11, 31, "MMU fault"))
+    assert (found(made).cause, found(made).ranks) == ("hardware.xid", (5,))

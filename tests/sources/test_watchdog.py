@@ -208,6 +208,11 @@ def test_other_lines_say_nothing(line) -> None:
     assert said_in(line) == ()
 
 
+def test_a_setting_that_start_up_mended_is_none() -> None:
+    line = b"TORCH_NCCL_ASYNC_ERROR_HANDLING=1 was replaced by 3: 1 (TearDown) aborts the communicator first"
+    assert said_in(line) == ()
+
+
 def test_no_mangled_line_is_an_error() -> None:
     """Ten thousand lines cut, glued, doubled and sprinkled with bytes that are no text."""
     random.seed(3)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from train_ledger.hang import stacks
 from train_ledger.hang.analysis import Examination, analyse, examine
+from train_ledger.hang.causes import suspect_place
 from train_ledger.hang.knowledge import RankKnowledge, first_fallen, in_words
 from train_ledger.hang.next_commands import REPRODUCE, reproduced_by
 from train_ledger.hang.stacks import RankStack, StackGroup
@@ -26,4 +27,5 @@ __all__ = [
     "in_words",
     "reproduced_by",
     "stacks",
+    "suspect_place",
 ]

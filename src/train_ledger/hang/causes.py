@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from train_ledger.hang.knowledge import RankKnowledge
-from train_ledger.hang.stands import Stand
+from train_ledger.hang.stands import Kind, Stand
 
-__all__ = ["Shape", "Shift", "Signs", "Suspicion", "is_in_code", "suspect"]
+__all__ = ["Shape", "Shift", "Signs", "Suspicion", "is_in_code", "suspect", "suspect_place"]
 
 Shape = tuple[tuple[int, ...], ...]
 Shift = Literal["skipped", "extra", "swapped"]
@@ -53,6 +53,11 @@ def suspect(signs: Signs) -> Suspicion:
         if found := look(signs):
             return found
     return _BY_KIND[signs.kind]
+
+
+def suspect_place(kind: Kind) -> Suspicion | None:
+    """The row for where a rank stands, where nothing else is known; None for a place that says nothing."""
+    return _BY_STAND.get(kind)
 
 
 def is_in_code(cause: str | None) -> bool:
@@ -219,7 +224,7 @@ _HOLDS_GIL = Suspicion(
     "its thread keeps the interpreter's lock, in native code or a loop, so that no other thread of it runs",
     "look at its native stack (py-spy dump --native); release the lock around that call",
 )
-_BY_STAND = {
+_BY_STAND: dict[Kind, Suspicion] = {
     "loader": _IN_LOADER,
     "checkpoint": _IN_CHECKPOINT,
     "log": _IN_LOG,

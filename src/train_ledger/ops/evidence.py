@@ -16,7 +16,7 @@ from pathlib import Path
 from train_ledger import hang
 from train_ledger.answer import HangAnswer
 from train_ledger.config import Config
-from train_ledger.hang import RankKnowledge, first_fallen, stacks
+from train_ledger.hang import RankKnowledge, first_fallen, stacks, suspect_place
 from train_ledger.ledger import RunState
 from train_ledger.ops.log_evidence import (
     LogEvidence,
@@ -97,7 +97,7 @@ def gather(
         fallen=first_fallen(known, range(state.world_size or len(state.ranks))),
         standing=standing,
         odd_ranks=odd,
-        lines=tuple(_lines(stands, answer.culprits or odd)),
+        lines=(*_lines(stands, answer.culprits or odd), *_suspected(stands, odd)),
         tally=tuple(_tally(standing)),
         not_observed=(*(f"{it.file}: {it.why}" for it in unread), *told.not_observed),
         known=known,
@@ -182,6 +182,15 @@ def _lines(stands: Mapping[int, stacks.Stand], ranks: Sequence[int]) -> Iterable
         if stand := stands.get(rank):
             at = f" at {stand.frame}" if stand.frame else ""
             yield f"rank {rank}: its stack {stand.what}{at}"
+
+
+def _suspected(stands: Mapping[int, stacks.Stand], odd: Sequence[int]) -> Iterable[str]:
+    """What usually lies behind the place where the odd ones stand, or all of them in set-up."""
+    kinds = {stands[rank].kind for rank in odd or stands}
+    row = suspect_place(next(iter(kinds))) if len(kinds) == 1 else None
+    if row:
+        yield f"suspected: {row.cause}"
+        yield f"to mend: {row.fix}"
 
 
 def _tally(standing: Mapping[int, str]) -> Iterable[str]:

@@ -20,6 +20,8 @@ __all__ = ["with_faults"]
 
 _SHOWN = 4
 _EARLIEST_S = 24 * 3600.0
+_BURST_S = 60.0
+_MOST_OF_ONE = 8
 
 
 def with_faults(
@@ -33,10 +35,11 @@ def with_faults(
     `t` is the moment that is asked about (unix seconds): what happened more than a day before it is left out.
     """
     recent = [it for it in kernel if t is None or it.t is None or t - _EARLIEST_S <= it.t]
-    times = Counter((it.host, it.pci, it.code) for it in recent)
+    recent.sort(key=lambda it: it.t if it.t is not None else -1.0)
+    times = _bursts(recent)
     found = dict(known)
     of_nobody: Counter[str] = Counter()
-    for fault in recent:
+    for fault in _latest(recent):
         rank = _rank_of(fault, ranks)
         if rank is None:
             of_nobody[_name(fault)] += 1
@@ -44,10 +47,37 @@ def with_faults(
             found[rank] = replace(found.get(rank) or RankKnowledge(rank), no_memory=True, gone=True)
         else:
             it = found.get(rank) or RankKnowledge(rank, host=ranks[rank].host)
-            said = _said(fault, times[fault.host, fault.pci, fault.code])
+            said = _said(fault, times[_key(fault)])
             if said not in it.gpu_faults:
                 found[rank] = replace(it, gpu_faults=(*it.gpu_faults, said))
     return found, tuple(_strangers(of_nobody))
+
+
+def _key(fault: KernelFault) -> tuple[str | None, str | None, int | None]:
+    return fault.host, fault.pci, fault.code
+
+
+def _bursts(faults: Iterable[KernelFault]) -> Counter[tuple[str | None, str | None, int | None]]:
+    """How often each GPU had each code: one crash writes many lines within moments."""
+    counted: Counter[tuple[str | None, str | None, int | None]] = Counter()
+    last_t: dict[tuple[str | None, str | None, int | None], float] = {}
+    for it in faults:
+        t = it.t if it.t is not None else 0.0
+        if _key(it) not in last_t or t - last_t[_key(it)] >= _BURST_S:
+            counted[_key(it)] += 1
+        last_t[_key(it)] = t
+    return counted
+
+
+def _latest(faults: Sequence[KernelFault]) -> list[KernelFault]:
+    """The last few of each GPU and code, in their order; the rest says the same."""
+    kept: list[KernelFault] = []
+    seen: Counter[tuple[str | None, str | None, int | None]] = Counter()
+    for it in reversed(faults):
+        seen[_key(it)] += 1
+        if seen[_key(it)] <= _MOST_OF_ONE:
+            kept.append(it)
+    return kept[::-1]
 
 
 def _said(fault: KernelFault, times: int) -> GpuFault:

@@ -225,6 +225,8 @@ def _dump(text: str, about: Said) -> Iterable[Said]:
 
 
 def _settings(text: str, about: Said) -> Iterable[Said]:
+    if "was replaced by" in text:
+        return  # our own start-up mended it
     for match in _SETTING.finditer(text):
         yield replace(about, kind="setting", text=f"{match['name']}={match['value']}")
     if "ecorder is disabled" in text:
