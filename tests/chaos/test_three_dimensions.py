@@ -46,3 +46,25 @@ def test_the_planted_rank_is_named(tmp_path, mode, group, culprit):
     assert dumps["there"] == list(range(8)), dumps["missing"]
     assert dumps["culprits"] == [culprit], dumps
     assert dumps["gathered_s"] is not None
+
+
+@pytest.mark.slow
+def test_without_a_dump_path_gloo_leaves_nothing_at_its_time_out(tmp_path):
+    command = [
+        sys.executable,
+        "-m",
+        "train_ledger",
+        "drill",
+        "hang",
+        "--run",
+        str(tmp_path / "run"),
+        "--json",
+    ]
+    command += ["--ranks", "2", "--culprit", "1", "--mode", "sleep", "--no-dump-path", "--hang-at", "5"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    place = json.loads(done.stdout)["default_place"]
+    assert place["prefix"].endswith("/torch/comm_lib_trace_rank_")
+    assert place["written"] == []
+    assert "the job's time-out ended it; torch wrote no dump at all" in place["said"][0]
+    assert "2 dumps outlived it" in place["said"][-1]

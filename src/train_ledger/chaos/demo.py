@@ -79,7 +79,9 @@ def demo(
             timed_out = plan.no_dump_path and _ends_by_itself(job, plan, started_t)
         outcome = outcomes.judge(run_dir, plan, started_t, len(webhook.received), dumps)
     if plan.no_dump_path:
-        outcome = replace(outcome, default_place=look(started_t, plan.backend, timed_out))
+        outcome = replace(
+            outcome, default_place=look(started_t, plan.backend, timed_out, run_dir.comm_traces())
+        )
     out(json.dumps(to_json(outcome)) if as_json else outcomes.as_text(outcome))
     return ExitCode.NOTHING_WRONG if outcome.right else ExitCode.TROUBLE
 

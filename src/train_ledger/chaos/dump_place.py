@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,14 +28,18 @@ class DefaultPlace:
 
 
 def look(
-    since_t: float, backend: str, timed_out: bool, environ: Mapping[str, str] | None = None
+    since_t: float, backend: str, timed_out: bool, asked_for: Path, environ: Mapping[str, str] | None = None
 ) -> DefaultPlace:
-    """Look at torch's own place after the job has ended; `since_t` is when it began (unix seconds)."""
+    """Look at torch's own place after the job has ended.
+
+    `since_t` is when it began (unix seconds), `asked_for` the folder of the dumps that the page asked for.
+    """
     environ = os.environ if environ is None else environ
-    bare = {name: value for name, value in environ.items() if name not in DUMP_PATH_VARIABLES}
-    prefix = Path(flight.dump_prefix(bare))
+    prefix = Path(flight.dump_prefix({k: v for k, v in environ.items() if k not in DUMP_PATH_VARIABLES}))
     written = tuple(str(path) for path in _left(prefix, since_t))
-    return DefaultPlace(str(prefix), written, tuple(_said(bare, written, backend, timed_out)))
+    ended = "the job's time-out ended it" if timed_out else "the job was ended before its time-out"
+    said = (f"{ended}; {_of_torch(len(written), backend)}", *_of_storage(prefix), _of_the_page(asked_for))
+    return DefaultPlace(str(prefix), written, said)
 
 
 def _left(prefix: Path, since_t: float) -> list[Path]:
@@ -44,17 +48,29 @@ def _left(prefix: Path, since_t: float) -> list[Path]:
     return sorted(it for it in found if it.name.startswith(prefix.name) and it.stat().st_mtime >= since_t)
 
 
-def _said(bare: Mapping[str, str], written: tuple[str, ...], backend: str, timed_out: bool) -> list[str]:
-    ended = "the job's time-out ended it" if timed_out else "the job was ended before its time-out"
+def _of_torch(written: int, backend: str) -> str:
     if written:
-        dumps = "1 dump" if len(written) == 1 else f"{len(written)} dumps"
-        said = [f"{ended}; torch left {dumps} in its own place, there still after the job"]
-    elif backend == "gloo":
-        said = [
-            f"{ended}; torch wrote no dump at all: over gloo it writes none, at no time-out",
-            "over NCCL its watchdog writes one a rank there; not observed here, where no rank has a GPU",
-        ]
-    else:
-        said = [f"{ended}; torch left no dump there: see the watchdog's lines in the ranks' logs"]
-    said += [it.message for it in flight.check(bare, 0) if it.about == DUMP_PATH_VARIABLES[0]]
-    return said
+        return f"torch left {_dumps(written)} there, and the job's end has not taken them"
+    if backend == "gloo":
+        return (
+            "torch wrote no dump at all: over gloo it writes none at a time-out; that over NCCL its watchdog "
+            "does was not observed here, where not every rank has a GPU"
+        )
+    return "torch left no dump there: see the watchdog's lines in the ranks' logs"
+
+
+def _of_storage(prefix: Path) -> Iterator[str]:
+    """Whether that place outlives the container; torch makes the folder where there is none."""
+    folder = next(it for it in prefix.parents if it.is_dir())
+    about = DUMP_PATH_VARIABLES[0]
+    problems = [it.message for it in flight.check({about: f"{folder}/rank_"}, 0) if it.about == about]
+    yield from problems or [f"{folder}: lies on storage of this host; on another host nobody collects it"]
+
+
+def _of_the_page(folder: Path) -> str:
+    left = [it for it in folder.iterdir() if it.name.startswith("rank_")] if folder.is_dir() else []
+    return f"of what the page asked for while the job lived, {_dumps(len(left))} outlived it in {folder}"
+
+
+def _dumps(count: int) -> str:
+    return "1 dump" if count == 1 else f"{count or 'no'} dumps"
