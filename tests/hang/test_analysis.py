@@ -100,6 +100,18 @@ def test_types_of_elements_are_judged_when_sizes_agree() -> None:
     assert (answer_of(job).kind, answer_of(job).culprits) == ("collective_dtype_mismatch", (2,))
 
 
+@pytest.mark.parametrize("odd", [0, 2])
+def test_who_coalesces_another_number_of_parts_is_odd(odd: int) -> None:
+    job = healthy()
+    for rank in range(4):
+        for _ in range(2 if rank == odd else 3):
+            job.issue([rank], "all_gather_into_tensor")
+        job.issue([rank], "all_gather_into_tensor_coalesced")
+        for entry in job.entries[rank][3:]:
+            entry["collective_seq_id"] = 4
+    assert (answer_of(job).kind, answer_of(job).culprits) == ("size_or_syntax_mismatch", (odd,))
+
+
 def test_a_tie_accuses_nobody() -> None:
     job = healthy(2)
     job.issue([0], "broadcast")

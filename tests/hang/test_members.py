@@ -119,3 +119,13 @@ def test_dumps_of_a_version_that_does_not_exist_yet_and_of_an_old_one_go_togethe
         for rank, version in enumerate(("2.4", "2.10", "9.1"))
     ]
     assert concluded(*dumps, world=3).culprits == (1,)
+
+
+def test_a_rank_that_recorded_nothing_may_be_a_member_that_gloo_does_not_list() -> None:
+    """Ranks 0 to 2 wait in a group of which rank 3 is a member, too; its dump is empty."""
+    job = Job(4, backend="gloo")
+    job.group("1", range(4), "tp")
+    job.issue([0, 1, 2], group="1")
+    answer = answer_of(job)
+    assert (answer.verdict, answer.culprits) == ("cannot_tell", ())
+    assert any("whether rank 3 joined cannot be seen" in line for line in answer.not_observed)

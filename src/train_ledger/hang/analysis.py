@@ -113,7 +113,8 @@ class _Case:
         self.pending = [view for view in self.views if view.waiting]
         ended = not self.pending and any(it.gone or it.exception or it.signal for it in known.values())
         self.evidence = Evidence({dump.rank: dump for dump in read.dumps}, stacks, known, fallen)
-        roots = find_roots(self.views, fallen=fallen, damaged=read.damaged, ended=ended)
+        silent = [dump.rank for dump in read.dumps if not dump.groups]
+        roots = find_roots(self.views, fallen=fallen, damaged=read.damaged, silent=silent, ended=ended)
         self.found = acquit(roots, self.evidence)
         unsaid = () if self.pending else left_open(self.views)
         self.beyond_bounds = (*_beyond_bounds(world_size, too_large), *unsaid)

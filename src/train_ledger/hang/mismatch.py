@@ -146,12 +146,12 @@ def _is_legal_uneven_gather(view: GroupView, ops: Mapping[int, Op]) -> bool:
 
 
 def _size(op: Op) -> Hashable | None:
-    """The numbers of elements that must be equal on all members; shapes may differ."""
+    """The numbers of elements, or of coalesced parts, that must be equal on all; shapes may differ."""
     if op.name == "scatter":
         return _elements(op.output_sizes)
     if op.name in _INPUTS_EQUAL:
         return _elements(op.input_sizes)
-    return None
+    return (op.parts,) if op.name.endswith("_coalesced") else None
 
 
 def _elements(sizes: tuple[tuple[int, ...], ...]) -> tuple[int, ...] | None:

@@ -29,20 +29,23 @@ def find_roots(
     *,
     fallen: Collection[int] = (),
     damaged: Collection[int] = (),
+    silent: Collection[int] = (),
     ended: bool = False,
 ) -> Roots:
     """The causes over all groups.
 
     `fallen` are ranks known to be dead: without a dump they did not come. `damaged` are ranks whose dump is
-    there but could not be read: of them nothing is concluded. `ended` says that the job is dying or dead.
+    there but could not be read: of them nothing is concluded. `silent` are ranks whose dump holds nothing:
+    where members are only inferred from what they recorded, they may be members, too. `ended` says that the
+    job is dying or dead.
     """
     relevant = views if ended else [view for view in views if view.waiting]
-    case = _Case(relevant, views, frozenset(fallen), ended)
+    case = _Case(relevant, views, frozenset(fallen), frozenset(silent), ended)
     roots = [*case.mismatches(), *case.at_the_bottom()]
     undecided: list[Wait] = []
     unexplained = case.pending - case.explained_by(roots)
     if unexplained:
-        weaker, undecided = case.weaker(unexplained, frozenset(damaged))
+        weaker, undecided = case.weaker(unexplained, frozenset(damaged) | frozenset(silent))
         if any(root.culprits for root in roots):  # whom else they wait for may be a victim of these
             undecided += [
                 wait for wait in case.unanswered(unexplained) if wait.unknown and wait not in undecided
@@ -61,7 +64,12 @@ class _Case:
     """The waits of one set of dumps, and the graph over them."""
 
     def __init__(
-        self, views: Sequence[GroupView], all_views: Sequence[GroupView], fallen: frozenset[int], ended: bool
+        self,
+        views: Sequence[GroupView],
+        all_views: Sequence[GroupView],
+        fallen: frozenset[int],
+        silent: frozenset[int],
+        ended: bool,
     ) -> None:
         self.views, self.all_views = views, all_views
         self.found = [
@@ -69,7 +77,7 @@ class _Case:
         ]
         waits = [wait for view, found in self.found for wait in collective_waits(view, found)]
         waits += [wait for view in views for wait in p2p_waits(view)]
-        self.waits = [_with_fallen(wait, fallen) for wait in waits]
+        self.waits = [_with_fallen(_with_silent(wait, silent), fallen) for wait in waits]
         self.pending = {rank for view in views for rank in view.waiting}
         self.odd = {rank for wait in self.waits for rank in wait.odd}
         self.stuck = {rank for wait in self.waits for rank in wait.stuck}
@@ -175,6 +183,12 @@ class _Case:
         for ranks in asked:
             found[ranks[0]] = tuple(it for it in self.graph.victims_of(ranks) if it not in culprits)
         return found
+
+
+def _with_silent(wait: Wait, silent: frozenset[int]) -> Wait:
+    if not silent or wait.targets or not wait.view.group.inferred:
+        return wait
+    return replace(wait, unknown=(*wait.unknown, *sorted(silent.difference(wait.view.group.ranks))))
 
 
 def _with_fallen(wait: Wait, fallen: frozenset[int]) -> Wait:
