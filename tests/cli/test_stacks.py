@@ -7,9 +7,11 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import pytest
@@ -277,3 +279,52 @@ def test_stacks_from_several_places_are_merged(tmp_path: Path) -> None:
     (other / "rank_1.txt").write_text('Thread 1 (idle): "MainThread"\n    f (a.py:1)\n')
     told = _stacks("--from", tmp_path / "rank_0.txt", "--from", other)
     assert told.stdout.startswith("all stacks are equal: ranks 0-1\n")
+
+
+TRAINS = """
+import os, sys, time
+import torch, torch.distributed as dist
+from torch.utils.data import DataLoader, Dataset
+
+class Slow(Dataset):
+    def __len__(self): return 100
+    def __getitem__(self, index):
+        time.sleep(3600 if os.environ["RANK"] == "1" and index >= 2 else 0)
+        return index
+
+dist.init_process_group("gloo")
+for batch in DataLoader(Slow(), num_workers=2):
+    dist.all_reduce(torch.ones(1))
+"""
+
+
+@pytest.mark.slow
+def test_of_a_real_job_with_loader_workers_the_ranks_alone_are_taken(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(TRAINS)
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "3"]
+    command += ["--rdzv-id", "tl-loader"]
+    command += ["--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0", str(tmp_path / "train.py")]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as job:
+        try:
+            told = _until_apart("--job", "tl-loader", "--native", "--json")
+        finally:
+            job.terminate()
+            job.wait(60)
+    assert told["apart"] == [1]
+    stands = {rank: group["stand"]["kind"] for group in told["groups"] for rank in group["ranks"]}
+    assert stands == {0: "collective", 1: "loader", 2: "collective"}
+    assert told["unreadable"] == []
+
+
+def _until_apart(*arguments: str) -> dict[str, Any]:
+    """What is said of the job once both ranks stand where they will stay."""
+    deadline = time.monotonic() + 120
+    told: dict[str, Any] = {}
+    while time.monotonic() < deadline:
+        answer = _stacks(*arguments)
+        told = json.loads(answer.stdout) if answer.exit_code == 0 else {}
+        kinds = {group["stand"]["kind"] for group in told.get("groups", ())}
+        if kinds == {"collective", "loader"}:
+            return told
+        time.sleep(1)
+    raise AssertionError(f"the job did not come to its hang: {told}")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -200,3 +202,33 @@ def test_of_a_folder_of_attempts_the_latest_that_left_a_stack_is_read(tmp_path: 
     found, unread = read(tmp_path)
     assert stacks.frame_of(found[0]) == "train.py:5 wait_for_batch"
     assert unread[0][1].startswith("1 file of an earlier attempt than attempt_1, not read")
+
+
+ASKS_ITSELF = """
+import http.client, threading, time
+from torch._C._distributed_c10d import _WorkerServer
+server = _WorkerServer("127.0.0.1", 0)
+def ask():
+    time.sleep(0.5)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port)
+    connection.request("POST", "/handler/dump_traceback")
+    print(connection.getresponse().read().decode(), flush=True)
+    __import__("os")._exit(0)
+threading.Thread(target=ask).start()
+def wait_for_batch():
+    time.sleep(60)
+wait_for_batch()
+"""
+
+
+@pytest.mark.slow
+def test_what_torchs_own_server_says_is_understood(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    said = subprocess.run(
+        [sys.executable, "-c", ASKS_ITSELF], capture_output=True, text=True, timeout=120, check=True
+    )
+    heading = "=== Rank 4: http://node-0:40000/handler/dump_traceback? ==="
+    (tmp_path / "stacks_20261130_031400.txt").write_text(f"{heading}\n{said.stdout}")
+    found, unread = read(tmp_path)
+    assert unread == []
+    assert stacks.frame_of(found[4]) == "<string>:13 wait_for_batch"
