@@ -42,3 +42,28 @@ def test_an_error_that_came_from_a_closed_connection_is_a_consequence_whatever_i
     )
     known = {rank: RankKnowledge(rank, exception=wrapped, gone=True) for rank in (0, 1)}
     assert first_fallen({**known, 2: RankKnowledge(2)}, range(3)) == ()
+
+
+def test_who_the_kernel_killed_and_whom_the_launcher_saw_fail_first_fell_by_themselves() -> None:
+    killed = {0: RankKnowledge(0), 1: RankKnowledge(1, no_memory=True, gone=True)}
+    assert first_fallen(killed, range(4)) == (1,)
+    seen = {
+        0: RankKnowledge(0, gone=True, signal=15),
+        1: RankKnowledge(1, gone=True, exit_code=1, failed_first=True),
+    }
+    assert first_fallen(seen, range(4)) == (1,)
+
+
+def test_whom_the_launcher_saw_first_is_a_victim_where_its_exception_says_so() -> None:
+    lost = "RuntimeError: Connection closed by peer [127.0.0.1]:8113"
+    known = {0: RankKnowledge(0, gone=True, exit_code=1, failed_first=True, exception=lost)}
+    assert first_fallen(known, range(4)) == ()
+
+
+def test_the_exception_of_a_check_of_collectives_is_no_fall() -> None:
+    raised = "RuntimeError: Detected mismatch between collectives on ranks. Rank 0 is running collective"
+    assert first_fallen({0: RankKnowledge(0, exception=raised)}, range(4)) == ()
+
+
+def test_an_exit_status_is_told() -> None:
+    assert in_words(RankKnowledge(1, gone=True, exit_code=3)) == "rank 1: its process is gone (exit status 3)"

@@ -151,3 +151,13 @@ def test_one_crash_that_writes_many_lines_is_one_fault(made):
     assert found(made).cause == "hang.rank_missing"
     kernel(made, (-7200, 0x11, 31, "MMU fault"), (1.5, 0x11, 31, "MMU fault"))
     assert (found(made).cause, found(made).ranks) == ("hardware.xid", (5,))
+
+
+def test_a_fault_that_carries_no_time_is_told_and_is_no_cause(made):
+    put_dumps(made, behind={CULPRIT})
+    made.run_dir.hardware.mkdir()
+    line = "[12345.678901] NVRM: Xid (PCI:0000:11:00): 79, GPU has fallen off the bus.\n"
+    (made.run_dir.hardware / "node001.kern.log").write_text(line)
+    told = found(made)
+    assert (told.cause, told.ranks) == ("hang.rank_missing", (5,))
+    assert any("XID 79" in it for it in told.evidence)

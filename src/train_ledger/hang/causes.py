@@ -147,8 +147,8 @@ _BY_KIND = {
     "no_mismatch": _FABRIC,
 }
 _XID = Suspicion(
-    "its GPU failed: the driver reported an XID of the kind that stops work",
-    "take its host out, see to the GPU as the XID asks, restart from the last checkpoint",
+    "the GPU failed: the driver reported an XID of the kind that stops work",
+    "take the host out, see to the GPU as the XID asks, restart from the last checkpoint",
 )
 _WATCHDOG_STUCK = Suspicion(
     "a CUDA call does not return, so that even its watchdog stands: a hung driver or GPU",

@@ -89,7 +89,7 @@ def confidence_of(root: Root, evidence: Evidence) -> Confidence:
 
 
 def _suspicion(root: Root, evidence: Evidence) -> Suspicion:
-    first = root.culprits[0] if root.culprits else None
+    first = next(iter(root.culprits or _with_failed_gpu(root, evidence)), None)
     stack = evidence.stacks.get(first) if first is not None else None
     usual = root.mismatch.usual if root.mismatch else None
     signs = Signs(
@@ -103,6 +103,15 @@ def _suspicion(root: Root, evidence: Evidence) -> Suspicion:
         shift=_shift(root),
     )
     return suspect(signs)
+
+
+def _with_failed_gpu(root: Root, evidence: Evidence) -> list[int]:
+    """Members of the group whose GPU reported a fault that stops work."""
+    return [
+        rank
+        for rank in root.view.group.ranks
+        if (it := evidence.known.get(rank)) and any(fault.level == "page" for fault in it.gpu_faults)
+    ]
 
 
 def _sizes(root: Root) -> tuple[Shape, Shape] | None:
@@ -156,6 +165,9 @@ def _lines(root: Root, evidence: Evidence) -> Iterator[str]:
     yield from root.why
     if told := timeouts_line(evidence.known, root.seq, root.view.group.name):
         yield told
+    if not root.culprits:
+        for rank in _with_failed_gpu(root, evidence)[:_SHOWN]:
+            yield from of_rank(evidence.known[rank])
     for rank in root.culprits[:_SHOWN]:
         yield from _of_culprit(rank, root, evidence)
     if len(root.culprits) > _SHOWN:

@@ -21,6 +21,8 @@ __all__ = ["with_faults"]
 _SHOWN = 4
 _EARLIEST_S = 24 * 3600.0
 _BURST_S = 60.0
+_BEFORE_S = 90.0
+"""Clocks of hosts differ, and the step during which a GPU fell may still have been written down."""
 _MOST_OF_ONE = 8
 
 
@@ -29,10 +31,13 @@ def with_faults(
     kernel: Sequence[KernelFault],
     ranks: Mapping[int, RankState],
     t: float | None,
+    since_t: float | None = None,
 ) -> tuple[dict[int, RankKnowledge], tuple[str, ...]]:
     """What was known of each rank with the faults of its GPU; and in words, faults that are of no rank.
 
     `t` is the moment that is asked about (unix seconds): what happened more than a day before it is left out.
+    What was well over before `since_t`, when the run last made a step, or is of a time that is not known, is
+    told and stops nobody now: its level is no more than record.
     """
     recent = [it for it in kernel if t is None or it.t is None or t - _EARLIEST_S <= it.t]
     recent.sort(key=lambda it: it.t if it.t is not None else -1.0)
@@ -47,7 +52,7 @@ def with_faults(
             found[rank] = replace(found.get(rank) or RankKnowledge(rank), no_memory=True, gone=True)
         else:
             it = found.get(rank) or RankKnowledge(rank, host=ranks[rank].host)
-            said = _said(fault, times[_key(fault)])
+            said = _said(fault, times[_key(fault)], since_t)
             if said not in it.gpu_faults:
                 found[rank] = replace(it, gpu_faults=(*it.gpu_faults, said))
     return found, tuple(_strangers(of_nobody))
@@ -80,9 +85,11 @@ def _latest(faults: Sequence[KernelFault]) -> list[KernelFault]:
     return kept[::-1]
 
 
-def _said(fault: KernelFault, times: int) -> GpuFault:
+def _said(fault: KernelFault, times: int, since_t: float | None) -> GpuFault:
     code = fault.code or 0
     level = xid_level(code, fault.text, times=times)
+    if level == "page" and (fault.t is None or (since_t is not None and fault.t < since_t - _BEFORE_S)):
+        level = "record"
     return GpuFault(code, xid(code).meaning, level, fault.pci, fault.t, fault.text)
 
 

@@ -19,8 +19,6 @@ from train_ledger.ledger import RunState, xid
 
 __all__ = ["with_hardware"]
 
-_BEFORE_S = 90.0
-"""Clocks of hosts differ, and the step during which a GPU fell may still have been written down."""
 _TOGETHER_S = 60.0
 _WAITING = ("hang.", "unknown")
 
@@ -56,12 +54,9 @@ def with_hardware(
 
 
 def _failed(known: Mapping[int, RankKnowledge], state: RunState) -> Iterator[_Failed]:
-    since_t = state.last_step_t
-    if since_t is None:
-        since_t = state.attempts[-1].started_t if state.attempts else state.t
     for rank in known.values():
         for fault in rank.gpu_faults:
-            if fault.level == "page" and fault.t is not None and since_t - _BEFORE_S <= fault.t <= state.t:
+            if fault.level == "page" and fault.t is not None and fault.t <= state.t:
                 yield _Failed(rank, fault, fault.t)
 
 

@@ -62,7 +62,7 @@ def read_logs(
     if world_size is not None:
         found = {rank: it for rank, it in found.items() if rank < world_size or rank in (known or {})}
     t = until_t if until_t is not None else (state.t if state else None)
-    found, strangers = with_faults(found, reading.kernel, ranks, t)
+    found, strangers = with_faults(found, reading.kernel, ranks, t, _stands_since(state))
     return LogEvidence(found, (*notes, *strangers), reading.files)
 
 
@@ -93,6 +93,12 @@ def _of_this_hang(reading: LogReading, state: RunState) -> tuple[LogReading, lis
     left_out = len(reading.raised) + len(reading.ended) - len(kept) - len(ended)
     notes = [f"logs: {left_out} ends of ranks that may be of an earlier attempt: they carry no time"]
     return replace(reading, raised=kept, ended=ended), notes if left_out else []
+
+
+def _stands_since(state: RunState | None) -> float | None:
+    if state is None or state.last_step_t is not None:
+        return state.last_step_t if state else None
+    return state.attempts[-1].started_t if state.attempts else None
 
 
 def _since(state: RunState) -> float | None:

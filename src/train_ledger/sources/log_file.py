@@ -62,7 +62,7 @@ class Sink(Protocol):
 
     def leave_out(self, length: int) -> None: ...
 
-    def skip(self, what: str) -> None: ...
+    def skip(self, what: str, where: str) -> None: ...
 
 
 class LogFile:
@@ -94,12 +94,12 @@ class LogFile:
         rest = b""
         while limit > 0 and (chunk := file.read(min(_CHUNK_BYTES, limit))):
             if not self._number and b"\0" in chunk[:4096]:
-                self._sink.skip(f"{self._name}: is no text")
+                self._sink.skip("is no text", self._name)
                 return
             limit -= len(chunk)
             whole, _, tail = (rest + chunk).rpartition(b"\n")
             if len(tail) > _LINE_BYTES:
-                self._sink.skip(f"{self._name}: a line longer than {_LINE_BYTES >> 10} KiB, cut")
+                self._sink.skip(f"a line longer than {_LINE_BYTES >> 10} KiB, cut", self._name)
                 whole, tail = (whole + b"\n" if whole else b"") + tail, b""
             rest = tail
             self._lines(whole)

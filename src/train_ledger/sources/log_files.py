@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import stat
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import TypeVar
 
 from train_ledger.sources.kernel_log import KernelFault
 from train_ledger.sources.log_file import LogFile
+from train_ledger.sources.stream import Skipped
 from train_ledger.sources.torchrun import Ended, LogPlace, place_of
 from train_ledger.sources.traceback import Raised
 from train_ledger.sources.watchdog import Said
@@ -70,15 +70,17 @@ def read_log_files(
     return reader.reading()
 
 
-def _files(paths: Iterable[Path], skipped: Counter[str]) -> Iterator[Path]:
+def _files(paths: Iterable[Path], skipped: Skipped) -> Iterator[Path]:
     seen = 0
     for path in paths:
-        folders = os.walk(path, onerror=lambda error: skipped.update([f"{error.filename}: {error.strerror}"]))
+        folders = os.walk(
+            path, onerror=lambda error: skipped.count(error.strerror or "unread", str(error.filename))
+        )
         inside = (Path(folder, name) for folder, _, names in folders for name in names)
         for file in inside if path.is_dir() else [path]:
             seen += 1
             if seen > _MOST_FILES:
-                skipped["files beyond the first 100000"] += 1
+                skipped.count(f"is beyond the first {_MOST_FILES} files", str(file))
             elif not file.name.startswith("."):
                 yield file
 
@@ -92,7 +94,7 @@ def _of_attempt(files: Sequence[Path], attempt: int | None) -> Iterator[tuple[Pa
 
 class _Reader:
     def __init__(self, until_t: float | None) -> None:
-        self.skipped: Counter[str] = Counter()
+        self.skipped = Skipped()
         self._until_t = until_t
         self._is_later = False
         self._said: dict[Said, Said] = {}
@@ -108,23 +110,23 @@ class _Reader:
 
     def read(self, path: Path, place: LogPlace, most_bytes: int) -> None:
         try:
+            if not stat.S_ISREG(os.stat(path).st_mode):  # opening a pipe would wake its writer
+                self.skip("is no regular file", str(path))
+                return
             fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
             with open(fd, "rb", buffering=0) as file:
                 status = os.fstat(fd)
-                if not stat.S_ISREG(status.st_mode):
-                    self.skipped[f"{path}: is no regular file"] += 1
-                    return
                 self._is_later = self._until_t is not None and status.st_mtime > self._until_t
                 one = LogFile(self, str(path), place, status.st_mtime)
                 one.run(file, status.st_size, most_bytes)
                 self._finish(str(path), place, status.st_mtime, one)
         except OSError as error:
-            self.skipped[f"{path}: {error.strerror or error}"] += 1
+            self.skip(error.strerror or "is not readable", str(path))
             return
         self._files += 1
 
-    def skip(self, what: str) -> None:
-        self.skipped[what] += 1
+    def skip(self, what: str, where: str) -> None:
+        self.skipped.count(what, where)
 
     def leave_out(self, length: int) -> None:
         self._left_out_bytes += length
@@ -134,7 +136,7 @@ class _Reader:
         if self._is_too_late(said.t) and said.kind != "setting":
             return
         if len(self._said) >= _MOST_STATEMENTS:
-            self.skipped[f"statements beyond the first {_MOST_STATEMENTS}"] += 1
+            self.skip(f"says more than {_MOST_STATEMENTS} things together with the others", said.source)
             return
         self._said.setdefault(replace(said, t=None, source="", ran_ms=None), said)
 
@@ -150,7 +152,7 @@ class _Reader:
         if len(self._kernel) < _MOST_STATEMENTS:
             self._kernel.setdefault(replace(fault, source=fault.source.rpartition(":")[0]))
         else:
-            self.skipped[f"kernel lines beyond the first {_MOST_STATEMENTS}"] += 1
+            self.skip(f"has more than {_MOST_STATEMENTS} faults together with the others", fault.source)
 
     def _finish(self, name: str, place: LogPlace, written_t: float, own: LogFile) -> None:
         if not self._is_too_late(None):
@@ -170,7 +172,8 @@ class _Reader:
                 "left out, their starts and ends read"
             )
         for what, times in self.skipped.items():
-            yield f"{what} ({times} times)" if times > 1 else what
+            where = self.skipped.where[what]
+            yield f"{where}: {what}" + (f", and {times - 1} more like it" if times > 1 else "")
 
     def reading(self) -> LogReading:
         whose = self._whose()
