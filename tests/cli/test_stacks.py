@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -328,3 +329,18 @@ def _until_apart(*arguments: str) -> dict[str, Any]:
             return told
         time.sleep(1)
     raise AssertionError(f"the job did not come to its hang: {told}")
+
+
+def test_where_frames_of_c_cannot_be_had_those_of_python_are_taken(
+    pids: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = shutil.which("py-spy", path=str(Path(sys.executable).parent)) or shutil.which("py-spy")
+    (tmp_path / "py-spy").write_text(
+        '#!/bin/sh\ncase "$*" in *--native*) echo "Error: no libunwind here" >&2; exit 1;; esac\n'
+        f'exec {real} "$@"\n'
+    )
+    (tmp_path / "py-spy").chmod(0o755)
+    monkeypatch.setattr("train_ledger.hang.py_spy._program", lambda: str(tmp_path / "py-spy"))
+    told = _stacks("--pid", pids[2], "--native")
+    assert told.stdout.startswith(f"all stacks are equal: pid {pids[2]}\n")
+    assert f"  - pid {pids[2]}: without frames of C: Error: no libunwind here\n" in told.stdout

@@ -46,7 +46,9 @@ def hang(
     ] = None,
     stacks: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Folder of stacks; that of --run if none.", show_default=False),
+        typer.Option(
+            metavar="PATH", help="Folder or file of stacks; the folder of --run if none.", show_default=False
+        ),
     ] = None,
     logs: Annotated[
         Path | None,

@@ -192,8 +192,13 @@ def _taken(pids: Mapping[int, int], member: str, save: Path | None, timeout_s: f
     with tempfile.TemporaryDirectory(prefix="train-ledger-stacks-") as passing:
         folder = save or Path(passing)
         problems = room.take(pids, folder, timeout_s=timeout_s, native=native)
+        without_c: dict[int, str] = {}
+        if native and problems:
+            again = room.take({it: pids[it] for it in problems}, folder, timeout_s=timeout_s)
+            without_c = {it: f"without frames of C: {why}" for it, why in problems.items() if it not in again}
+            problems = again
         found, unread = room.read([folder / f"rank_{it}.json" for it in pids if it not in problems])
-    failed = [Unreadable(_process(it, pids[it]), why) for it, why in problems.items()]
+    failed = [Unreadable(_process(it, pids[it]), why) for it, why in {**without_c, **problems}.items()]
     return Taken(found, (*failed, *unread), member)
 
 
