@@ -45,9 +45,9 @@ def _places(ranks: Sequence[int], waits: Iterable[Wait]) -> dict[int, Wait]:
     return {rank: place[rank] for rank in ranks}
 
 
-def crossed_queues(views: Sequence[GroupView]) -> list[Root]:
-    """Circles among ranks that issued everything; only those of which the cause can be told."""
-    waits = list(_queued(views))
+def crossed_queues(waits: Sequence[Wait], views: Sequence[GroupView]) -> list[Root]:
+    """Circles in which some issued everything and their GPUs wait; only those whose cause can be told."""
+    waits = [*_queued(views), *(wait for wait in waits if wait.targets)]
     graph = WaitGraph()
     for wait in waits:
         graph.add(wait.waiters, wait.targets)

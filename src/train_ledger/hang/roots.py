@@ -52,7 +52,7 @@ def find_roots(
             ]
         else:
             open_waits = case.unanswered(unexplained)
-            roots += crossed_queues(views) or unstarted(open_waits, views) or weaker
+            roots += crossed_queues(case.waits, views) or unstarted(open_waits, views) or weaker
     roots.sort(key=lambda root: (HANG_KINDS.index(root.kind), root.op.created_ns, root.culprits, root.seq))
     return Roots(tuple(roots), case.victims(roots), tuple(undecided), tuple(case.waits))
 
