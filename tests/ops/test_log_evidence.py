@@ -157,3 +157,15 @@ def test_kernel_faults_without_a_run_are_of_nobody(tmp_path):
     told = read_logs([log(tmp_path, line, "n7.kern.log")])
     assert told.known == {}
     assert any("XID 79 of 0000:3b:00 on n7" in note for note in told.not_observed)
+
+
+def test_an_exception_that_the_program_logged_and_went_on_from_is_no_fall(tmp_path):
+    caught_it = (
+        'Traceback (most recent call last):\n  File "data.py", line 3, in get\nValueError: bad sample\n'
+    )
+    goes_on = "".join(f"step: {step} loss: 2.0\n" for step in range(100))
+    told = read_logs([log(tmp_path, goes_on + caught_it + goes_on, "rank_3.log")])
+    assert told.known[3].exception is None
+    ends = caught_it.replace("ValueError: bad sample", "KeyError: 'x'")
+    told = read_logs([log(tmp_path, goes_on + caught_it + goes_on + ends, "rank_3.log")])
+    assert told.known[3].exception == "KeyError: 'x' (at data.py:3)"

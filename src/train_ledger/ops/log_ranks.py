@@ -109,7 +109,10 @@ def _timed_out(said: Sequence[Said]) -> tuple[TimedOut, ...]:
 
 def _add_ends(found: dict[int, RankKnowledge], reading: LogReading) -> None:
     """Exceptions and exit statuses, where the run's own signals say nothing of them."""
+    failed = {it.rank for it in reading.ended if it.code > 0}
     for raised in reading.raised:
+        if not (raised.ended_its_rank or raised.rank in failed):
+            continue  # caught, and gone on from
         if raised.rank in found and found[raised.rank].exception is None:
             at = _AT.search(raised.frame or "")
             place = f" (at {at[1].rpartition('/')[2]}:{at[2]})" if at else ""

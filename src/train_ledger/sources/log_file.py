@@ -14,7 +14,7 @@ from train_ledger.sources import kernel_log, torchrun, traceback, watchdog
 from train_ledger.sources.kernel_log import KernelFault
 from train_ledger.sources.log_line import read_line
 from train_ledger.sources.torchrun import Epilogue, LogPlace
-from train_ledger.sources.traceback import Tracebacks
+from train_ledger.sources.traceback import Raised, Tracebacks
 from train_ledger.sources.watchdog import Said
 
 __all__ = ["LogFile", "Sink"]
@@ -81,6 +81,11 @@ class LogFile:
         self.epilogue = Epilogue()
         self.ranks: set[int] = set()
 
+    @property
+    def raised(self) -> list[Raised]:
+        """The exceptions of the ranks in this log, once it was read."""
+        return self.tracebacks.raised(self._number)
+
     def run(self, file: IO[bytes], size: int, most_bytes: int) -> None:
         if size > most_bytes:
             head = most_bytes // _HEAD
@@ -131,5 +136,6 @@ class LogFile:
         taken = read_line(line)
         if taken.rank is not None:
             self.ranks.add(taken.rank)
-        self.tracebacks.add(replace(taken, rank=taken.rank if taken.rank is not None else rank), source)
+        owned = replace(taken, rank=taken.rank if taken.rank is not None else rank)
+        self.tracebacks.add(owned, self._number, source, in_front=taken.rank is not None)
         self.epilogue.add(taken.text, source)

@@ -156,7 +156,7 @@ class _Reader:
 
     def _finish(self, name: str, place: LogPlace, written_t: float, own: LogFile) -> None:
         if not self._is_too_late(None):
-            self._raised += own.tracebacks.raised.values()
+            self._raised += own.raised
             self._ended.update(dict.fromkeys(own.epilogue.ended))
         if place.local_rank is not None and place.rank is None:
             self._local.setdefault(place.local_rank, []).append(name)

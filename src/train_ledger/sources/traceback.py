@@ -1,14 +1,15 @@
 """Which exception ended a rank, by the traceback in a log?
 
 Python prints the frames, indented, and last the exception at the start of a line. Lines of ranks that share a
-log are told apart by what stands in front of each. Of a chain of exceptions the first is what went wrong, of
-several tracebacks of a rank the first as well.
+log are told apart by what stands in front of each; torch puts `[rank3]:` in front of the exception that ends
+the process alone. One that the program caught, logged and went on from ended nobody: more follows in its log.
+Of a chain of exceptions the first is what went wrong.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from train_ledger.sources.log_line import LogLine
 
@@ -23,6 +24,10 @@ _RAISED = re.compile(
 )
 _LONGEST = 500
 _MOST_OPEN = 4096
+_AFTERWARDS = 40
+"""Lines that may follow the last exception: of exit handlers and of C++."""
+_CHAIN = 8
+"""Lines from one exception to the next that was raised while it was handled."""
 _INSTALLED = ("site-packages/", "dist-packages/", "/lib/python", "<frozen ")
 
 
@@ -31,6 +36,7 @@ class Raised:
     """`exception` is "Type: message", the type without its module.
 
     `frame` is the innermost of the user's own code, as printed; the outermost of all where there is none.
+    `in_front` says that its rank stood in front of each line, `is_last` that hardly anything follows it.
     """
 
     exception: str
@@ -39,25 +45,43 @@ class Raised:
     host: str | None = None
     frame: str | None = None
     source: str = ""
+    in_front: bool = False
+    is_last: bool = False
+
+    @property
+    def ended_its_rank(self) -> bool:
+        """By its front, or because hardly anything follows."""
+        return self.in_front or self.is_last
+
+
+_Key = tuple[str | None, int | None, int | None]
 
 
 class Tracebacks:
-    """Follows the tracebacks of one log; `raised` holds the first of each rank."""
+    """Follows the tracebacks of one log; `raised` gives, once its end is reached, one of each rank."""
 
     def __init__(self) -> None:
-        self.raised: dict[tuple[str | None, int | None, int | None], Raised] = {}
-        self._open: dict[tuple[str | None, int | None, int | None], str | None] = {}
+        self._found: dict[_Key, tuple[int, Raised]] = {}
+        self._open: dict[_Key, str | None] = {}
 
     @property
     def wants_more(self) -> bool:
         """Whether a traceback is open, so that the next lines matter whatever stands in them."""
         return bool(self._open)
 
-    def add(self, line: LogLine, source: str = "") -> None:
+    def raised(self, last_number: int) -> list[Raised]:
+        """What each rank raised; `last_number` is that of the last line of the log."""
+        return [
+            replace(it, is_last=0 <= last_number - number <= _AFTERWARDS)
+            for number, it in self._found.values()
+        ]
+
+    def add(self, line: LogLine, number: int = 0, source: str = "", *, in_front: bool = False) -> None:
+        """One line, its number in the file, and whether its rank stood in front of it."""
         key = (line.host, line.rank, line.local_rank)
         text = line.text.rstrip()
         if text.lstrip().startswith(_START):
-            if key not in self.raised and len(self._open) < _MOST_OPEN:
+            if self._is_wanted(key, number) and len(self._open) < _MOST_OPEN:
                 self._open[key] = None
             return
         if key not in self._open or not text:
@@ -72,4 +96,14 @@ class Tracebacks:
         if match := _RAISED.match(text):
             message = f": {match[2]}" if match[2] else ""
             exception = (match[1].rpartition(".")[2] + message)[:_LONGEST]
-            self.raised[key] = Raised(exception, line.rank, line.local_rank, line.host, frame, source)
+            self._found[key] = (
+                number,
+                Raised(exception, line.rank, line.local_rank, line.host, frame, source, in_front),
+            )
+
+    def _is_wanted(self, key: _Key, number: int) -> bool:
+        """One that ended its rank stays, and so does the first of a chain; else the later one counts."""
+        if key not in self._found:
+            return True
+        before, it = self._found[key]
+        return not it.in_front and number - before > _CHAIN
