@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from hang.recorder import Job
 from train_ledger.config import Limits
 from train_ledger.hang import analyse
-from train_ledger.hang.archive import is_archive, unpacked
+from train_ledger.hang.archive import is_archive
 from train_ledger.hang.attempts import latest_attempts
+from train_ledger.hang.inputs import unpacked
 
 LIMITS = Limits()
 

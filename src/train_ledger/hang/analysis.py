@@ -9,13 +9,13 @@ from pathlib import Path
 from train_ledger.answer import HangAnswer
 from train_ledger.config import Limits
 from train_ledger.hang.acquit import acquit
-from train_ledger.hang.archive import read_named
 from train_ledger.hang.conclude import conclude
 from train_ledger.hang.dump_files import Dumps
 from train_ledger.hang.failed import left_open, reopened
 from train_ledger.hang.findings import Evidence
 from train_ledger.hang.group_table import MOST_RANKS
 from train_ledger.hang.groups import build_groups
+from train_ledger.hang.inputs import read_named
 from train_ledger.hang.knowledge import RankKnowledge, first_fallen
 from train_ledger.hang.outdated import of_another_world, outdated
 from train_ledger.hang.picture import picture_of

@@ -11,8 +11,8 @@ import msgspec
 
 from train_ledger.answer import Unreadable
 from train_ledger.config import Limits
-from train_ledger.hang.archive import unpacked
 from train_ledger.hang.dump_files import jobs_in, shown
+from train_ledger.hang.inputs import unpacked
 from train_ledger.hang.listing import Entry, Listing, Wanted
 from train_ledger.hang.readers import read_all
 
