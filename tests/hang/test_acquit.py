@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+
 from hang.recorder import Job, answer_of
 from train_ledger.hang import RankKnowledge, RankStack, stacks
 from train_ledger.hang.knowledge import TimedOut
@@ -66,3 +68,16 @@ def test_a_rank_without_a_dump_whose_own_watchdog_timed_out_there_had_come() -> 
     elsewhere = RankKnowledge(3, timed_out=(TimedOut(2, "ALLREDUCE", "7"), TimedOut(1, "ALLREDUCE", "0")))
     assert answer_of(job, [0, 1, 2], known={3: came}).culprits == ()
     assert answer_of(job, [0, 1, 2], known={3: elsewhere}).culprits == (3,)
+
+
+def test_who_raised_as_a_rank_without_a_dump_was_aborted_is_not_accused() -> None:
+    """gloo aborted rank 3; ranks 1 and 2 raised as it went, and so never came to what rank 0 waits in."""
+    reset = "RuntimeError: Read error: Connection reset by peer"
+    known = {
+        1: RankKnowledge(1, exception=reset),
+        2: RankKnowledge(2, exception=reset),
+        3: RankKnowledge(3, signal=signal.SIGABRT),
+    }
+    job = four_ranks({1, 2, 3})
+    assert answer_of(job, [0, 1, 2], known=known).culprits == ()
+    assert answer_of(job, [0, 1, 2], known={**known, 3: RankKnowledge(3)}).culprits == (1, 2)

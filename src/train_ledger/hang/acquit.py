@@ -1,12 +1,14 @@
 """Which of the accused only wait for somebody else?
 
 A rank that never came to a collective may stand in a wait that the recorder does not show: a send or receive
-over gloo, the store, a collective of a library of its own. Its stack does show it. Such a rank is a victim;
-where nobody else is left, nobody is accused.
+over gloo, the store, a collective of a library of its own. Its stack does show it. So may one that raised as
+a rank was aborted that left no dump: what threw it out is not recorded. Such ranks are victims; where nobody
+else is left, nobody is accused.
 """
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -40,9 +42,19 @@ def _came(root: Root, rank: int, evidence: Evidence) -> bool:
 def _waits(root: Root, rank: int, evidence: Evidence) -> bool:
     if _came(root, rank, evidence):
         return True
-    if root.kind != "missing_ranks" or rank in evidence.fallen or rank not in evidence.stacks:
+    if root.kind != "missing_ranks" or rank in evidence.fallen:
         return False
-    return stand_of(evidence.stacks[rank]).where == "collective"
+    if rank in evidence.stacks and stand_of(evidence.stacks[rank]).where == "collective":
+        return True
+    return _was_thrown_out(rank, evidence)
+
+
+def _was_thrown_out(rank: int, evidence: Evidence) -> bool:
+    """Whether it raised because of its peers, of which one was aborted and took its dump with it."""
+    raised = rank in evidence.known and evidence.known[rank].exception is not None
+    return raised and any(
+        it.signal == signal.SIGABRT and peer not in evidence.dumps for peer, it in evidence.known.items()
+    )
 
 
 def _without(root: Root, waiting: set[int]) -> Root:
@@ -50,8 +62,8 @@ def _without(root: Root, waiting: set[int]) -> Root:
     if not acquitted or root.kind != "missing_ranks":
         return root
     said = (
-        f"not accused: {ranks_in_words(acquitted)}, whose stack waits in what the recorder does not show, or "
-        "whose own watchdog timed out in this operation"
+        f"not accused: {ranks_in_words(acquitted)}, whose stack waits in what the recorder does not show, "
+        "whose own watchdog timed out in this operation, or who raised as a rank without a dump was aborted"
     )
     return replace(
         root,
