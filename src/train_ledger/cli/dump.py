@@ -11,8 +11,8 @@ from train_ledger.cli.launching import AtOnce, Hosts, LauncherName, Program
 from train_ledger.cli.options import Json, Run, seconds
 
 if TYPE_CHECKING:
-    from train_ledger.cli.dump_told import Gathered
     from train_ledger.config import Config
+    from train_ledger.ops.gathered import Gathered
     from train_ledger.run_dir import RunDir
 
 __all__ = ["dump"]
@@ -134,8 +134,8 @@ def _of_hosts(
     into: Path | None,
 ) -> Gathered:
     from train_ledger import config
-    from train_ledger.cli.dump_of_hosts import gather_from
     from train_ledger.cli.launching import hosts_named, launcher_named, program_named
+    from train_ledger.ops.dumps_of_hosts import gather_from
     from train_ledger.run_dir import RunDir
 
     how = launcher_named(launcher)

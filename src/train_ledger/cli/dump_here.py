@@ -13,13 +13,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from train_ledger.answer import Unreadable
-from train_ledger.cli.dump_told import Gathered
 from train_ledger.cli.stacks import job_here
 from train_ledger.config import Config
 from train_ledger.ledger import RankState, RunState
 from train_ledger.ops import observe
 from train_ledger.ops.collect import Asking, collect_dumps
 from train_ledger.ops.dump_check import unusable
+from train_ledger.ops.gathered import Gathered
 from train_ledger.run_dir import RunDir
 from train_ledger.sources.rank_processes import JobHere, jobs_here
 

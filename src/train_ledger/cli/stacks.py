@@ -227,10 +227,11 @@ def _of_hosts(
     at_once: int,
 ) -> Taken:
     from train_ledger.cli.launching import hosts_named, launcher_named
-    from train_ledger.cli.stacks_of_hosts import of_hosts
+    from train_ledger.cli.stacks_shown import Taken
+    from train_ledger.ops.stacks_of_hosts import of_hosts
     from train_ledger.run_dir import RunDir
 
     how = launcher_named(launcher)
     named = hosts_named(hosts, RunDir.existing(run) if run else None)
-    taken = of_hosts(how, named, command, save=save, timeout_s=timeout_s + _LAUNCHER_SLACK_S, at_once=at_once)
-    return taken.with_more(next=(_diagnose(run),)) if run else taken
+    told = of_hosts(how, named, command, save=save, timeout_s=timeout_s + _LAUNCHER_SLACK_S, at_once=at_once)
+    return Taken(told.found, told.unread, next=(_diagnose(run),) if run else (), job=told.job)

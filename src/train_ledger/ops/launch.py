@@ -21,7 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import IO
 
-__all__ = ["TEMPLATES", "Launcher", "LauncherError", "Outcome", "launch"]
+__all__ = ["TEMPLATES", "Launcher", "LauncherError", "Outcome", "answer_line", "launch"]
 
 TEMPLATES = {
     "ssh": "ssh -o BatchMode=yes -o ConnectTimeout=10 {host} {command}",
@@ -124,6 +124,11 @@ def launch(
         finally:
             ending.set()
             threads.shutdown(wait=True, cancel_futures=True)
+
+
+def answer_line(output: bytes) -> bytes | None:
+    """The line that is our own JSON, whatever a login shell says before and after it; None without one."""
+    return next((line for line in output.splitlines() if line.startswith(b'{"schema":')), None)
 
 
 def _run(

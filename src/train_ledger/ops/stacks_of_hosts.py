@@ -8,25 +8,30 @@ the first is believed and the other listed.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from train_ledger.answer import Unreadable
-from train_ledger.cli.leave import BadInputError
-from train_ledger.cli.stacks_shown import Taken
+from train_ledger.hang import RankStack
 from train_ledger.hang.pickles import RefusedError
 from train_ledger.hang.rank_sections import OwnStacks, of_ourselves
-from train_ledger.ops.launch import Launcher, Outcome, launch
+from train_ledger.ops.hosts import HostsError
+from train_ledger.ops.launch import Launcher, Outcome, answer_line, launch
 from train_ledger.run_dir import write_atomically
 from train_ledger.sources.rank_processes import Job
 
-if TYPE_CHECKING:
-    from train_ledger.hang import RankStack
-
-__all__ = ["answer_line", "of_hosts"]
+__all__ = ["HostStacks", "of_hosts"]
 
 _MOST_BYTES = 256 << 20
-_MARK = b'{"schema":'
+
+
+@dataclass(frozen=True, slots=True)
+class HostStacks:
+    """The stacks of all hosts by rank, what was not read, and what tells their job from others."""
+
+    found: Mapping[int, RankStack]
+    unread: tuple[Unreadable, ...]
+    job: Mapping[str, str]
 
 
 def of_hosts(
@@ -37,8 +42,8 @@ def of_hosts(
     save: Path | None,
     timeout_s: float,
     at_once: int,
-) -> Taken:
-    """Run `command` on all hosts and merge what they say; raises BadInputError for several jobs."""
+) -> HostStacks:
+    """Run `command` on all hosts and merge what they say; raises HostsError for several jobs."""
     answers: dict[str, OwnStacks] = {}
     unread: dict[str, Unreadable] = {}
     outcomes = launch(launcher, hosts, command, timeout_s=timeout_s, at_once=at_once, most_bytes=_MOST_BYTES)
@@ -54,7 +59,7 @@ def of_hosts(
     job = _one_job(in_order)
     found, beside = _merged(in_order)
     silent = [unread[host] for host in hosts if host in unread]
-    return Taken(found, (*silent, *beside), job=job)
+    return HostStacks(found, (*silent, *beside), job)
 
 
 def _said(outcome: Outcome) -> OwnStacks | str:
@@ -66,11 +71,6 @@ def _said(outcome: Outcome) -> OwnStacks | str:
         return of_ourselves(line)
     except RefusedError as error:
         return outcome.why or str(error)
-
-
-def answer_line(output: bytes) -> bytes | None:
-    """The line that is our own JSON, whatever a login shell says before and after it; None without one."""
-    return next((line for line in output.splitlines() if line.startswith(_MARK)), None)
 
 
 def _beginning(output: bytes) -> str:
@@ -86,7 +86,7 @@ def _one_job(answers: Mapping[str, OwnStacks]) -> dict[str, str]:
             hosts.setdefault(tuple(sorted(said.job.items())), []).append(host)
     if len(hosts) > 1:
         listed = "; ".join(f"{_job(it)} on {', '.join(some[:4])}" for it, some in list(hosts.items())[:8])
-        raise BadInputError(
+        raise HostsError(
             f"the hosts run {len(hosts)} jobs, which are not mixed; name one with --job – {listed}"
         )
     return dict(next(iter(hosts), ()))

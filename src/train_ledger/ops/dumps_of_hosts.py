@@ -17,12 +17,11 @@ from pathlib import Path
 import msgspec
 
 from train_ledger.answer import Unreadable
-from train_ledger.cli.dump_told import Gathered
-from train_ledger.cli.stacks_of_hosts import answer_line
 from train_ledger.config import Limits
 from train_ledger.hang.archive import unpack
 from train_ledger.ops.dump_check import unusable
-from train_ledger.ops.launch import Launcher, Outcome, launch
+from train_ledger.ops.gathered import Gathered
+from train_ledger.ops.launch import Launcher, Outcome, answer_line, launch
 from train_ledger.run_dir import RunDir, write_atomically
 
 __all__ = ["gather_from"]
