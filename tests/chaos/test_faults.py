@@ -5,7 +5,7 @@ import pytest
 from train_ledger.answer import CAUSES
 from train_ledger.chaos import MODES
 from train_ledger.chaos.faults import Meeting
-from train_ledger.chaos.hang_drill import Drill
+from train_ledger.chaos.hang_drill import Drill, main
 
 
 class Collectives:
@@ -73,3 +73,10 @@ def test_every_mode_says_what_is_right_and_what_each_backend_does(mode):
     assert {mode.on("gloo"), mode.on("nccl")} <= {"hangs", "aborts"}
     assert mode.what
     assert mode.fault.__doc__
+
+
+@pytest.mark.parametrize("options", [["--mode", "order_swap"], ["--group", "tp"]])
+def test_the_job_is_refused_that_has_no_group_to_leave(options, tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        main(["--run-dir", str(tmp_path / "run"), *options])
+    assert "takes a --layout" in capsys.readouterr().err

@@ -13,7 +13,7 @@ from train_ledger.run_dir import RunDir
 
 pytest.importorskip("torch", reason="the drill trains with torch: pip install 'train-ledger[demo]'")
 
-HUNG_AND_ALIVE = ["sleep", "loader", "exhausted", "type", "size", "order_swap", "exception"]
+HUNG_AND_ALIVE = ["sleep", "loader", "exhausted", "skip", "type", "size", "exception"]
 
 
 @pytest.fixture

@@ -61,6 +61,7 @@ def test_without_a_dump_path_gloo_leaves_nothing_at_its_time_out(tmp_path):
         "--json",
     ]
     command += ["--ranks", "2", "--culprit", "1", "--mode", "sleep", "--no-dump-path", "--hang-at", "5"]
+    command += ["--timeout-s", "20"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     place = json.loads(done.stdout)["default_place"]

@@ -81,7 +81,10 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--steps", type=int, default=1_000_000)
     parser.add_argument("--worker-server", action="store_true", help="start torch's own server on each rank")
     parser.add_argument("--no-dump-path", action="store_true", help="let torch dump where it would by itself")
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    if options.layout is None and (options.group != "world" or MODES[options.mode].takes_groups):
+        parser.error(f"--mode {options.mode} in the {options.group} group takes a --layout")
+    return options
 
 
 def train(options: argparse.Namespace) -> None:
