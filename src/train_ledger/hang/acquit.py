@@ -12,7 +12,7 @@ import signal
 from collections.abc import Mapping
 from dataclasses import replace
 
-from train_ledger.hang.findings import Evidence
+from train_ledger.hang.evidence import Evidence
 from train_ledger.hang.roots import Root, Roots
 from train_ledger.hang.stacks import stand_of
 from train_ledger.render import ranks_in_words

@@ -8,7 +8,8 @@ from typing import Literal
 from train_ledger.answer import Confidence, Finding, HangAnswer, RuledOut
 from train_ledger.hang.causes import Signs, suspect
 from train_ledger.hang.dump_files import Dumps
-from train_ledger.hang.findings import Evidence, confidence_of, finding_of
+from train_ledger.hang.evidence import Evidence
+from train_ledger.hang.findings import confidence_of, finding_of
 from train_ledger.hang.groups import GroupView
 from train_ledger.hang.knowledge import in_words
 from train_ledger.hang.laggards import Wait

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
 from train_ledger.answer import Confidence, Finding
-from train_ledger.hang.causes import Shape, Shift, Signs, Suspicion, suspect
 from train_ledger.hang.dump import Dump, Op
+from train_ledger.hang.evidence import Evidence, suspicion_of, with_failed_gpu
 from train_ledger.hang.frames import parse_frame, user_frame
 from train_ledger.hang.groups import GroupView
-from train_ledger.hang.knowledge import RankKnowledge, in_words
+from train_ledger.hang.knowledge import in_words
 from train_ledger.hang.rank_lines import of_rank, timeouts_line
 from train_ledger.hang.roots import Root
-from train_ledger.hang.stacks import RankStack, frame_of, stand_of
+from train_ledger.hang.stacks import frame_of, stand_of
 from train_ledger.render import ranks_in_words
 
 __all__ = ["Evidence", "confidence_of", "finding_of"]
@@ -24,24 +23,10 @@ _LONGEST_HANG_S = 24 * 3600
 """Beyond, the file was copied or unpacked, and its time says nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """Everything that is known of the ranks, each keyed by rank."""
-
-    dumps: Mapping[int, Dump]
-    stacks: Mapping[int, RankStack]
-    known: Mapping[int, RankKnowledge]
-    fallen: Sequence[int] = ()
-
-    @property
-    def newest_ns(self) -> int:
-        return max((dump.newest_ns for dump in self.dumps.values()), default=0)
-
-
 def finding_of(root: Root, evidence: Evidence) -> Finding:
     """The cause as it is shown, with the rank's place in its code and what to do about it."""
     usual = root.mismatch.usual if root.mismatch else None
-    suspicion = _suspicion(root, evidence)
+    suspicion = suspicion_of(root, evidence)
     return Finding(
         kind=root.kind,
         culprits=root.culprits,
@@ -88,55 +73,6 @@ def confidence_of(root: Root, evidence: Evidence) -> Confidence:
     return "high" if is_whole and root.culprits and not most_accused else "medium"
 
 
-def _suspicion(root: Root, evidence: Evidence) -> Suspicion:
-    first = next(iter(root.culprits or _with_failed_gpu(root, evidence)), None)
-    stack = evidence.stacks.get(first) if first is not None else None
-    usual = root.mismatch.usual if root.mismatch else None
-    signs = Signs(
-        kind=root.kind,
-        op=root.op.name,
-        others_op=usual.name if usual else None,
-        stand=stand_of(stack) if stack else None,
-        rank=evidence.known.get(first) if first is not None else None,
-        fell=first in evidence.fallen,
-        sizes=_sizes(root),
-        shift=_shift(root),
-    )
-    return suspect(signs)
-
-
-def _with_failed_gpu(root: Root, evidence: Evidence) -> list[int]:
-    """Members of the group whose GPU reported a fault that stops work."""
-    return [
-        rank
-        for rank in root.view.group.ranks
-        if (it := evidence.known.get(rank)) and any(fault.level == "page" for fault in it.gpu_faults)
-    ]
-
-
-def _sizes(root: Root) -> tuple[Shape, Shape] | None:
-    if root.mismatch is None or root.mismatch.usual is None or not root.culprits:
-        return None
-    return root.mismatch.odd.input_sizes, root.mismatch.usual.input_sizes
-
-
-def _shift(root: Root) -> Shift | None:
-    """Whether the culprits stand one call ahead of the others or behind them, by what came next."""
-    if root.mismatch is None or root.mismatch.usual is None or not root.culprits:
-        return None
-    odd, usual = root.mismatch.odd, root.mismatch.usual
-    following = {rank: it.op(root.seq + 1) for rank, it in root.view.standings.items()}
-    extra = any(op and _alike(op, usual) for rank, op in following.items() if rank in root.culprits)
-    skipped = any(op and _alike(op, odd) for rank, op in following.items() if rank not in root.culprits)
-    if extra and skipped:
-        return "swapped"
-    return "extra" if extra else "skipped" if skipped else None
-
-
-def _alike(one: Op, other: Op) -> bool:
-    return one.name == other.name and one.input_sizes == other.input_sizes
-
-
 def _frame(root: Root, evidence: Evidence) -> str | None:
     """Where the first culprit stands: by its stack, else by what its dump recorded last."""
     if not root.culprits:
@@ -166,7 +102,7 @@ def _lines(root: Root, evidence: Evidence) -> Iterator[str]:
     if told := timeouts_line(evidence.known, root.seq, root.view.group.name):
         yield told
     if not root.culprits:
-        for rank in _with_failed_gpu(root, evidence)[:_SHOWN]:
+        for rank in with_failed_gpu(root, evidence)[:_SHOWN]:
             yield from of_rank(evidence.known[rank])
     for rank in root.culprits[:_SHOWN]:
         yield from _of_culprit(rank, root, evidence)

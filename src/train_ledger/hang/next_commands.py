@@ -10,7 +10,7 @@ from pathlib import Path
 
 from train_ledger.answer import Finding, HangAnswer, NextCommand
 from train_ledger.hang.causes import is_in_code
-from train_ledger.hang.findings import Evidence
+from train_ledger.hang.evidence import Evidence
 from train_ledger.hang.frames import parse_frame
 from train_ledger.hang.reproduce import RANKS, reproduction
 

@@ -8,10 +8,10 @@ from train_ledger.sources.kernel_log import KernelFault, pci_address
 from train_ledger.sources.log_files import LogReading, read_log_files
 from train_ledger.sources.process import Liveness
 from train_ledger.sources.run_files import Reading, RunFiles, read_all, read_whole
+from train_ledger.sources.said import Brought, Said
 from train_ledger.sources.stream import Line
 from train_ledger.sources.torchrun import Ended
 from train_ledger.sources.traceback import Raised
-from train_ledger.sources.watchdog import Brought, Said
 
 __all__ = [
     "Brought",

@@ -13,9 +13,9 @@ from typing import IO, Protocol
 from train_ledger.sources import kernel_log, torchrun, traceback, watchdog
 from train_ledger.sources.kernel_log import KernelFault
 from train_ledger.sources.log_line import read_line
+from train_ledger.sources.said import Said
 from train_ledger.sources.torchrun import Epilogue, LogPlace
 from train_ledger.sources.traceback import Raised, Tracebacks
-from train_ledger.sources.watchdog import Said
 
 __all__ = ["LogFile", "Sink"]
 

@@ -16,10 +16,10 @@ from typing import TypeVar
 
 from train_ledger.sources.kernel_log import KernelFault
 from train_ledger.sources.log_file import LogFile
+from train_ledger.sources.said import Said
 from train_ledger.sources.stream import Skipped
 from train_ledger.sources.torchrun import Ended, LogPlace, place_of
 from train_ledger.sources.traceback import Raised
-from train_ledger.sources.watchdog import Said
 
 __all__ = ["LogReading", "read_log_files"]
 
