@@ -50,13 +50,14 @@ def main() -> int:
     )
     parser.add_argument("--count", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--minutes", type=float, default=60.0, help="stop after so many, whatever was done")
     options = parser.parse_args()
     os.nice(10)
     seeds = jobs() | real_jobs()
     became: Counter[str] = Counter()
     done = batch = failed = 0
     longest_s, started = 0.0, time.perf_counter()
-    while done < options.count:
+    while done < options.count and time.perf_counter() - started < 60 * options.minutes:
         folder = Path(tempfile.mkdtemp(prefix="hang-fuzz-"))
         spans, changed = write_batch(folder, seeds, BATCH, random.Random(f"{options.seed}.{batch}"))
         began = time.perf_counter()
