@@ -19,7 +19,7 @@ from train_ledger.sources.traceback import Raised, Tracebacks
 
 __all__ = ["LogFile", "Sink"]
 
-_CHUNK_BYTES = 1 << 20
+_CHUNK_BYTES = 64 << 10
 _LINE_BYTES = 64 << 10
 _HEAD = 8
 """One part in eight of what is read of a long file is its start, where settings stand; the rest its end."""

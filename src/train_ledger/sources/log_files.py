@@ -25,7 +25,7 @@ __all__ = ["LogReading", "read_log_files"]
 
 _Of = TypeVar("_Of", Said, Raised)
 
-_BUDGET_BYTES = 256 << 20
+_BUDGET_BYTES = 128 << 20
 _LEAST_BYTES = 64 << 10
 _MOST_FILES = 100_000
 _MOST_STATEMENTS = 200_000
