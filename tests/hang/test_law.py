@@ -69,7 +69,7 @@ def is_fair(answer: HangAnswer, case: Planted, without: set[int]) -> bool:
     return named <= {case.culprit} or is_circle or is_lead
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(planted(), st.sampled_from([{}, {"as_json": True}]))
 def test_with_all_dumps_only_the_planted_rank_is_named(case: Planted, how: dict[str, Any]) -> None:
     answer = answer_of(case.job, **how)
@@ -78,7 +78,7 @@ def test_with_all_dumps_only_the_planted_rank_is_named(case: Planted, how: dict[
     assert answer.verdict != "no_hang" or not case.hangs
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(planted(), st.data())
 def test_with_less_than_all_still_only_the_planted_rank_is_named(case: Planted, data: st.DataObject) -> None:
     """Active entries alone, rings that have wrapped, dumps of innocents that are missing."""
@@ -91,7 +91,7 @@ def test_with_less_than_all_still_only_the_planted_rank_is_named(case: Planted, 
 
 @pytest.mark.parametrize("faults", [("stop",), ("stuck",)])
 def test_a_host_or_a_gpu_that_stops_is_always_named(faults: tuple[str, ...]) -> None:
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=40, deadline=None)
     @given(planted(faults))
     def law(case: Planted) -> None:
         assume(case.is_member)
@@ -111,7 +111,7 @@ def test_what_differs_is_named_where_there_are_three_to_vote(case: Planted) -> N
     assert answer_of(case.job).culprits == (case.culprit,)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(layouts(), st.sampled_from(["nccl", "gloo"]), st.integers(1, 12))
 def test_a_healthy_job_hangs_nowhere(layout: Layout, backend: str, ahead: int) -> None:
     groups, todo = programs(layout, 2, with_p2p=backend == "nccl")

@@ -76,3 +76,26 @@ def test_replicas_of_one_size_are_all_of_this_job() -> None:
     ]
     answer = reason(Dumps(tuple(filter(None, dumps))), stacks={}, known={})
     assert (answer.verdict, answer.stale) == ("no_hang", ())
+
+
+@pytest.mark.parametrize("died_at", [3, 90])
+def test_of_active_entries_alone_numbers_and_times_tell(died_at: int) -> None:
+    """In both attempts all is pending that the dumps show; rank 2 has but the dump of the first."""
+    before, now = run(died_at), run(40, begins_s=1000)
+    before.issue([2])
+    now.issue([0, 1, 3])
+    dumps = [dump_of(now, rank, active_only=True) for rank in (0, 1, 3)]
+    answer = reason(Dumps((*dumps, dump_of(before, 2, active_only=True))), stacks={}, known={}, world_size=4)
+    assert (answer.stale, answer.culprits, answer.confidence) == (("rank_2",), (2,), "low")
+
+
+def test_a_gpu_that_stands_for_long_is_no_old_dump() -> None:
+    """Its peers wait in the next operation, which they issued ten minutes later."""
+    job = run(40)
+    job.issue([3])
+    job.issue([0, 1, 2], done=True)
+    job.issue([0, 1, 2])
+    for rank in range(3):
+        job.entries[rank][-1]["time_created_ns"] += 600 * 10**9
+    answer = answer_of(job, active_only=True)
+    assert (answer.stale, answer.culprits) == ((), (3,))

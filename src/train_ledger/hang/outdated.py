@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from statistics import median_low
 
 from train_ledger.hang.dump import Dump
 from train_ledger.hang.entry import Op
@@ -19,12 +20,14 @@ from train_ledger.hang.laggards import ROOTED
 __all__ = ["of_another_world", "outdated"]
 
 _CLOCKS_DIFFER_NS = 60 * 10**9
+_FAR = 8
+_ENOUGH = 3
 
 
 def outdated(views: Sequence[GroupView], dumps: Sequence[Dump]) -> frozenset[int]:
     """The ranks whose dump is not to be reasoned with; nobody where these would be half of all, or more."""
     newest = {dump.rank: dump.newest_ns for dump in dumps}
-    found = {rank for view in views for rank in _contradicting(view, newest)}
+    found = {rank for view in views for rank in (*_contradicting(view, newest), *_elsewhere(view, newest))}
     return frozenset(found) if 2 * len(found) < len(dumps) else frozenset()
 
 
@@ -55,6 +58,26 @@ def _contradicting(view: GroupView, newest: Mapping[int, int]) -> Iterator[int]:
         if newest[rank] > max(newest[other] for other in ahead) + _CLOCKS_DIFFER_NS:
             yield from ahead
         else:
+            yield rank
+
+
+def _elsewhere(view: GroupView, newest: Mapping[int, int]) -> Iterator[int]:
+    """Whose first pending number is far from that of most, who issued theirs long after its dump ends.
+
+    Dumps of active entries alone do not show what completed; but no rank is further than one number ahead of
+    a member that hangs.
+    """
+    pending = {
+        rank: (op.seq, op.created_ns)
+        for rank, standing in view.standings.items()
+        if standing.lowest_pending is not None and (op := standing.op(standing.lowest_pending))
+    }
+    if len(pending) < _ENOUGH:
+        return
+    usual = median_low(seq for seq, _ in pending.values())
+    issued = median_low(created for _, created in pending.values())
+    for rank, (seq, _) in pending.items():
+        if abs(seq - usual) > _FAR and newest[rank] + _CLOCKS_DIFFER_NS < issued:
             yield rank
 
 
