@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -232,3 +233,32 @@ def test_what_torchs_own_server_says_is_understood(tmp_path: Path) -> None:
     found, unread = read(tmp_path)
     assert unread == []
     assert stacks.frame_of(found[4]) == "<string>:13 wait_for_batch"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "#0  " + "a" * 1_000_000,
+        "#0 0x1 in x" + "(anonymous " * 100_000,
+        "#0 f () at a\nThread 1 (" + "LWP " * 200_000,
+        "#0 f (" + ") from " * 100_000,
+        "=== Rank 1: x ===\n" + "<pre>" * 200_000,
+        "=== Rank 1: x ===\n" * 30_000,
+        "=== Rank 1: " * 100_000,
+        "PARTIAL DATA:\n" + "  Rank 1: \n" * 50_000,
+        '{"schema": 1, "stacks": ' + "[" * 100_000,
+    ],
+    ids=lambda text: text[:24],
+)
+def test_the_time_is_bounded_by_the_length_of_the_text(tmp_path: Path, text: str) -> None:
+    (tmp_path / "rank_0.txt").write_text(text)
+    started = time.process_time()
+    found, unread = stacks.read([tmp_path])
+    assert time.process_time() - started < 5
+    assert found or unread
+
+
+def test_where_no_server_answered_their_reasons_are_told(tmp_path: Path) -> None:
+    (tmp_path / "stacks_1.txt").write_text("PARTIAL DATA: 0/1 workers responded\n  Rank 0: Timeout: x\n")
+    found, unread = read(tmp_path)
+    assert (found, len(unread)) == ({}, 1)

@@ -40,7 +40,6 @@ _HEADING = re.compile(
     re.MULTILINE,
 )
 _OWN = re.compile(rb'\s*\{\s*"schema"\s*:')
-_PRE = re.compile(r"<pre>(.*?)</pre>", re.DOTALL)
 _FAILED = re.compile(r"(?:Error: |<p>Failed to fetch: status=)(\d{1,9})")
 _SUMMARY = re.compile(r"^  Rank (\d{1,9}): (.*)$", re.MULTILINE)
 
@@ -55,11 +54,12 @@ def of_debug_server(data: bytes, file: str) -> tuple[list[RankStack], list[Unrea
     """The stack of each rank's section, and which servers gave none, why."""
     text = data.decode("utf-8", "replace")
     headings = [*_HEADING.finditer(text)]
-    reasons = dict(_SUMMARY.findall(text[: headings[0].start()])) if headings else {}
+    ends = [*(it.start() for it in headings), len(text)]
+    reasons = dict(_SUMMARY.findall(text[: ends[0]]))
     stacks, unread = [], []
-    for heading, after in zip(headings, [*headings[1:], None], strict=True):
+    for heading, end in zip(headings, ends[1:], strict=True):
         rank = int(heading["rank"] or heading["page_rank"])
-        body = text[heading.end() : after.start() if after else len(text)]
+        body = text[heading.end() : end]
         stack = _of_section(rank, heading["address"] or heading["page_address"] or "", body)
         if isinstance(stack, RankStack):
             stacks.append(stack)
@@ -74,8 +74,8 @@ def _of_section(rank: int, address: str, body: str) -> RankStack | str:
         return f"the number of its section is no rank: {MOST_RANKS} or more"
     if failed := _FAILED.match(body.lstrip()):
         return f"its debug server gave no stack (status {failed[1]})"
-    page = _PRE.search(body)
-    content = html.unescape(page[1]) if page else body
+    _, is_page, answered = body.partition("<pre>")
+    content = html.unescape(answered.partition("</pre>")[0]) if is_page else body
     try:
         pid, threads = threads_in(content.encode("utf-8", "replace"))
     except RefusedError as error:
