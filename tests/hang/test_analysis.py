@@ -73,6 +73,31 @@ def test_the_walk_through_of_a_rank_dependent_check() -> None:
     assert answer.confidence == "high"
 
 
+def test_the_walk_through_where_hosts_run_ahead() -> None:
+    """Sharded training of 8 ranks: gather, gather, scatter. Rank 5 alone asks all whether a batch is bad.
+
+    From there on each of its entries stands one number later than those of its peers, which is no news: the
+    first number at which they differ is told, and what rank 5 brought to it.
+    """
+    job = Job(8)
+    layer = [("_allgather_base", [[64]], [[512]]), ("_reduce_scatter_base", [[512]], [[64]])]
+    for _ in range(20):
+        for op, size, out in layer:
+            job.issue(range(8), op, size=size, out=out, done=True)
+    job.issue(
+        [5], "all_reduce", size=[[1]], frames=[{"name": "is_bad", "filename": "/job/data.py", "line": 7}]
+    )
+    for _ in range(3):
+        for op, size, out in layer:
+            job.issue(range(8), op, size=size, out=out)
+    answer = answer_of(job)
+    finding = answer.findings[0]
+    assert (answer.kind, answer.culprits, answer.seq) == ("collective_type_mismatch", (5,), 41)
+    assert (finding.op, finding.others_op) == ("all_reduce", "all_gather_into_tensor")
+    assert (finding.frame, len(answer.findings)) == ("data.py:7 is_bad", 1)
+    assert answer.victims_of == {5: (0, 1, 2, 3, 4, 6, 7)}
+
+
 def test_one_of_several_equal_calls_left_out_shows_at_the_next_kind() -> None:
     job = healthy()
     job.issue([0, 1, 2], "all_reduce", done=True)
