@@ -121,7 +121,7 @@ def train(options: argparse.Namespace) -> None:
         report = torch.tensor([loss, float(loss > 0)], device=device)
         peer = 1 if rank == 0 else 0
         drill.meet("world", Meeting(dist.all_reduce, report, peer, other=job.other))
-        monitor.step(step, loss=report[0].item() / report[1].item(), tokens=BATCH * CONTEXT)
+        monitor.step(step, loss=report[0].item() / max(1.0, report[1].item()), tokens=BATCH * CONTEXT)
         dist.broadcast(torch.zeros(1, device=device), src=0)  # is a stop wanted? rank 0 is who would be told
 
     dist.barrier()  # before the evaluation
