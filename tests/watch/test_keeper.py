@@ -255,4 +255,4 @@ def test_what_is_found_out_after_the_incident_closed_is_still_in_the_journal(hun
     assert "verdict" not in hung.kinds()
     may_end.set()
     hung.turn_until(lambda: "verdict" in hung.kinds())
-    assert not [message for message in hung.messages() if "again" in message["title"]]
+    assert not [it for it in hung.entries("notification_intended") if "again" in it["notification"]]
