@@ -129,3 +129,20 @@ def test_a_rank_that_recorded_nothing_may_be_a_member_that_gloo_does_not_list() 
     answer = answer_of(job)
     assert (answer.verdict, answer.culprits) == ("cannot_tell", ())
     assert any("whether rank 3 joined cannot be seen" in line for line in answer.not_observed)
+
+
+def test_a_group_that_each_rank_calls_by_another_name_is_one() -> None:
+    """pytorch 190396: the names that split_group makes differ from rank to rank."""
+    job = Job(3)
+    job.group("split:a1", range(3), "mesh")
+    job.issue(range(3), group="split:a1", done=True)
+    job.issue([0, 2], group="split:a1")
+    contents = []
+    for rank in range(3):
+        content = job.content(rank)
+        content["pg_config"][f"split:{rank}"] = content["pg_config"].pop("split:a1")
+        content["entries"] = [it | {"process_group": (f"split:{rank}", "mesh")} for it in content["entries"]]
+        contents.append(content)
+    answer = concluded(*(dump(rank, content) for rank, content in enumerate(contents)), world=3)
+    assert (answer.kind, answer.culprits, answer.seq) == ("missing_ranks", (1,), 2)
+    assert answer.victims_of == {1: (0, 2)}

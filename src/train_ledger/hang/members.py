@@ -2,9 +2,9 @@
 
 A group goes by its name, its description and the ranks that the dumps list for it, in whatever order: one
 name can stand for several rank sets. Where a dump lists nothing and the dumps of its peers do, theirs counts.
-Three things hide that two dumps mean the same group: before version 1.4 its name is an id that each process
-counts for itself; torchft numbers the ranks of each replica from 0; and a group that several backends serve
-has numbers of its own for each.
+Four things hide that two dumps mean the same group: before version 1.4 its name is an id that each process
+counts for itself; split_group can make another name on each rank; torchft numbers the ranks of each replica
+from 0; and a group that several backends serve has numbers of its own for each.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Members:
     ranks: tuple[int, ...] | None
 
 
-def members_of(dumps: Iterable[Dump]) -> dict[GroupKey, Members]:
+def members_of(dumps: Sequence[Dump]) -> dict[GroupKey, Members]:
     """Every group that any of the dumps holds something of."""
     found = [(dump.rank, held, _listed(dump, held, _offset(dump))) for dump in dumps for held in dump.groups]
     names = _common_names(found)
@@ -59,6 +59,25 @@ def members_of(dumps: Iterable[Dump]) -> dict[GroupKey, Members]:
         if key not in groups:
             groups[key] = Members({}, None if listed is None else ranks_in(listed))
         groups[key].held[rank] = held
+    return _of_one_name(groups, {dump.rank: dump.config for dump in dumps})
+
+
+def _of_one_name(
+    groups: dict[GroupKey, Members], configs: Mapping[int, Mapping[str, object]]
+) -> dict[GroupKey, Members]:
+    """Groups of the same ranks, of whose names no process knows two, are one that each calls by its own."""
+    alike: dict[tuple[str, str, str], list[GroupKey]] = {}
+    for key in sorted(groups, key=lambda key: key.name):
+        if key.listed is not None:
+            alike.setdefault((key.desc, key.listed, key.channel), []).append(key)
+    for first, *others in alike.values():
+        for other in others:
+            here, there = groups[first].held, groups[other].held
+            knows_both = any(other.name in configs[it] for it in here) or any(
+                first.name in configs[it] for it in there
+            )
+            if not knows_both and here.keys().isdisjoint(there):
+                here.update(groups.pop(other).held)
     return groups
 
 
