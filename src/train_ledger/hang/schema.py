@@ -43,10 +43,10 @@ class _Entry(msgspec.Struct, gc=False):
 def are_ordinary(entries: Sequence[Any]) -> bool:
     """Whether each of them is certainly understood."""
     try:
-        msgspec.convert(entries, list[_Entry])
+        rows = msgspec.convert(entries, list[_Entry])
     except (msgspec.ValidationError, UnicodeEncodeError):  # the latter for keys that are no text
         return False
     if not {type(entry["process_group"]) for entry in entries} <= {tuple, list}:
         return False  # a set would do for the schema
-    words = {entry["profiling_name"] for entry in entries} | {entry["state"] for entry in entries}
+    words = {row.profiling_name for row in rows} | {row.state for row in rows}
     return "" not in words and all(map(str.isascii, words))
