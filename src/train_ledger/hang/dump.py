@@ -10,6 +10,7 @@ Formats: versions 1.0 to 2.11, pickle and JSON (torch/csrc/distributed/c10d/Flig
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import msgspec
@@ -18,7 +19,7 @@ from train_ledger.hang.coverage import coverage
 from train_ledger.hang.entry import Op, backends_without_completion, integer, op_of, text
 from train_ledger.hang.entry_groups import entries_by_group
 from train_ledger.hang.group_table import enqueued_by_name, group_status, group_table
-from train_ledger.hang.held import Held, hold
+from train_ledger.hang.held import Held, OddTensorsError, hold
 from train_ledger.hang.schema import are_ordinary
 from train_ledger.hang.understood import is_understood
 
@@ -62,9 +63,23 @@ def reduce_dump(
     raw = content.get("entries", [])
     if not isinstance(raw, list):
         return None
-    entries = raw if are_ordinary(raw) else [entry for entry in raw if is_understood(entry)]
+    found = {"file": file, "rank": rank, "host": host, "mtime": mtime}
+    if are_ordinary(raw):
+        with contextlib.suppress(OddTensorsError):
+            return _summary(content, raw, raw, found, cut)
+    entries = [entry for entry in raw if is_understood(entry)]
     if raw and not entries and "version" not in content:
         return None
+    return _summary(content, raw, entries, found, cut)
+
+
+_Entries = list[dict[Any, Any]]
+
+
+def _summary(
+    content: dict[Any, Any], raw: list[Any], entries: _Entries, found: dict[str, Any], cut: str | None
+) -> Dump:
+    """Of the entries that are understood; `found` says where the dump was found."""
     retired = backends_without_completion(entries)
     groups, by_id = entries_by_group(entries)
     config, odd_config = group_table(content.get("pg_config"))
@@ -79,9 +94,7 @@ def reduce_dump(
     created = [integer(entry.get("time_created_ns")) or 0 for entry in (entries[:1] + entries[-1:])]
     last = op_of(entries[-1], retired, frames=True) if entries else None
     return Dump(
-        file=file,
-        rank=rank,
-        host=host,
+        **found,
         version=text(content.get("version")) or "?",
         groups=held,
         config=config,
@@ -90,7 +103,6 @@ def reduce_dump(
         wrapped=wrapped,
         oldest_ns=created[0] if created else 0,
         newest_ns=created[-1] if created else 0,
-        mtime=mtime,
         has_frames=any(entry.get("frames") for entry in entries[-16:]),
         last=last,
         cut="; ".join(filter(None, (cut, _not_understood(lost, len(raw)), odd_config, odd_status))) or None,

@@ -6,7 +6,6 @@ backends serve ("cpu:gloo,cuda:nccl") is several: each backend counts for itself
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from train_ledger.hang.entry import text
@@ -19,16 +18,18 @@ MAX_GROUPS = 4096
 _Entries = list[dict[Any, Any]]
 
 
-def entries_by_group(entries: Iterable[dict[Any, Any]]) -> tuple[dict[Key, _Entries], bool]:
+def entries_by_group(entries: _Entries) -> tuple[dict[Key, _Entries], bool]:
     """The entries of each group in the order of issue; and whether they name it by its id alone."""
     groups: dict[Any, _Entries] = {}
-    for entry in entries:
-        listed = entry.get("process_group")
-        key = tuple(listed) if type(listed) is list else listed
-        if key in groups:
+    keys = [entry.get("process_group") for entry in entries]
+    if list in {*map(type, keys)}:
+        keys = [tuple(key) if type(key) is list else key for key in keys]
+    for key, entry in zip(keys, entries, strict=True):
+        try:
             groups[key].append(entry)
-        elif len(groups) < MAX_GROUPS:
-            groups[key] = [entry]
+        except KeyError:
+            if len(groups) < MAX_GROUPS:
+                groups[key] = [entry]
     if len(groups) > 1:
         groups.pop(None, None)  # where others name their group, it lost its name
     if None in groups:

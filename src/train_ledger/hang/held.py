@@ -8,13 +8,16 @@ the numbers begin anew, a group of that name was made again, and what came befor
 from __future__ import annotations
 
 from collections import Counter
+from itertools import repeat
+from operator import lt
 from typing import Any
 
 import msgspec
 
 from train_ledger.hang.entry import Op, backend_of, integer, is_done, is_p2p, is_pair, op_of, pair_of, seq_of
+from train_ledger.hang.understood import are_tensors_understood
 
-__all__ = ["Held", "Key", "hold"]
+__all__ = ["Held", "Key", "OddTensorsError", "hold"]
 
 KEPT_PENDING = 24
 KEPT_LAST = 8
@@ -49,10 +52,17 @@ class Held(msgspec.Struct, frozen=True, array_like=True, gc=False):
     by_id: bool = False
 
 
+class OddTensorsError(Exception):
+    """An entry that is to be kept has sizes or types that cannot be."""
+
+
 def hold(
     key: Key, entries: list[dict[Any, Any]], retired: frozenset[str], *, whole: bool, by_id: bool = False
 ) -> Held:
-    """The entries of one group in short; `whole` says that no pending one can have been lost."""
+    """The entries of one group in short; `whole` says that no pending one can have been lost.
+
+    Raises OddTensorsError where the tensors of one that is kept are not understood.
+    """
     p2p = [entry for entry in entries if entry.get("is_p2p") is not False and is_p2p(entry)]
     collectives = [entry for entry in entries if not is_p2p(entry)] if p2p else entries
     merged = _merge_coalesced(collectives, retired)
@@ -63,6 +73,7 @@ def hold(
     kept.update({item[0]: item for item in before[-KEPT_LAST:]})
     highest = merged[-1][0] if merged else None
     framed = {lowest, highest}
+    _sure([item[1] for item in kept.values()])
     ops = tuple(
         op_of(item[1], retired, frames=seq in framed, done=item[2], parts=item[3])
         for seq, item in sorted(kept.items())
@@ -87,8 +98,21 @@ def hold(
 _Merged = tuple[int, dict[Any, Any], bool, int]
 
 
+def _sure(entries: list[dict[Any, Any]]) -> None:
+    if not all(map(are_tensors_understood, entries)):
+        raise OddTensorsError
+
+
 def _merge_coalesced(entries: list[dict[Any, Any]], retired: frozenset[str]) -> list[_Merged]:
     """(seq, entry, done, parts) ascending; the last entry of a coalesced operation closes it."""
+    numbers: list[Any] = [entry.get("collective_seq_id") for entry in entries]
+    if {*map(type, numbers)} == {int} and all(map(lt, numbers, numbers[1:])):  # the usual: each once
+        done = [entry.get("state") == "completed" or is_done(entry, retired) for entry in entries]
+        return list(zip(numbers, entries, done, repeat(1)))
+    return _merged_one_by_one(entries, retired)
+
+
+def _merged_one_by_one(entries: list[dict[Any, Any]], retired: frozenset[str]) -> list[_Merged]:
     merged: dict[int, _Merged] = {}
     before = first = -1
     for entry in entries:
@@ -124,8 +148,10 @@ def _p2p(entries: list[dict[Any, Any]], retired: frozenset[str]) -> _P2P:
         done = is_done(entry, retired) or closed.get(integer(entry.get("p2p_seq_id")) or 0, False)
         (over if done else pending).append(entry)
     counts = Counter(pair_of(entry) for entry in pairs)
+    waiting, last = pending[:KEPT_P2P], over[-KEPT_LAST:]
+    _sure([*waiting, *last])
     return (
-        tuple(op_of(it, retired, frames=not n, done=False) for n, it in enumerate(pending[:KEPT_P2P])),
-        tuple(op_of(entry, retired, done=True) for entry in over[-KEPT_LAST:]),
+        tuple(op_of(entry, retired, frames=not n, done=False) for n, entry in enumerate(waiting)),
+        tuple(op_of(entry, retired, done=True) for entry in last),
         dict(counts.most_common(_KEPT_PAIRS)),
     )

@@ -2,12 +2,14 @@
 
 Nearly always they are, and then asking each of thousands one value after the other (see `understood`) takes
 twice as long as loading them. Here they are held against a schema, all at once. Whatever does not fit is a
-no, upon which the entries are asked one by one.
+no, upon which the entries are asked one by one. Sizes and types of tensors are not looked at: of thousands of
+operations those of a few are kept, and these are asked themselves.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter, itemgetter
 from typing import Annotated, Any
 
 import msgspec
@@ -18,11 +20,10 @@ __all__ = ["are_ordinary"]
 
 _Count = Annotated[int, msgspec.Meta(ge=0, lt=MOST_OPERATIONS)]
 _Int64 = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
-_Shapes = tuple[tuple[_Int64, ...], ...]
 
 
 class _Entry(msgspec.Struct, gc=False):
-    """What `understood` asks of an entry; further keys are nobody's business."""
+    """What `understood` asks of an entry but for its tensors; further keys are nobody's business."""
 
     profiling_name: str
     state: str
@@ -34,19 +35,15 @@ class _Entry(msgspec.Struct, gc=False):
     time_discovered_completed_ns: _Int64 | None = None
     retired: bool | None = None
     is_p2p: bool | None = None
-    input_sizes: _Shapes | None = None
-    output_sizes: _Shapes | None = None
-    input_dtypes: tuple[str, ...] | None = None
-    output_dtypes: tuple[str, ...] | None = None
 
 
 def are_ordinary(entries: Sequence[Any]) -> bool:
-    """Whether each of them is certainly understood."""
+    """Whether each of them is certainly understood, where its tensors are."""
     try:
         rows = msgspec.convert(entries, list[_Entry])
     except (msgspec.ValidationError, UnicodeEncodeError):  # the latter for keys that are no text
         return False
-    if not {type(entry["process_group"]) for entry in entries} <= {tuple, list}:
+    if not {*map(type, map(itemgetter("process_group"), entries))} <= {tuple, list}:
         return False  # a set would do for the schema
-    words = {row.profiling_name for row in rows} | {row.state for row in rows}
+    words = {*map(attrgetter("profiling_name"), rows), *map(attrgetter("state"), rows)}
     return "" not in words and all(map(str.isascii, words))
