@@ -406,6 +406,21 @@ def test_the_recorders_own_count_says_that_a_rank_came(how: dict[str, Any], culp
     assert answer_of(job, **how).culprits == culprits
 
 
+@pytest.mark.parametrize(("count", "culprits"), [({"0": 1}, (1,)), ({}, ())], ids=["counted", "not known"])
+def test_the_recorders_own_count_says_that_a_rank_did_not_come(
+    count: dict[str, int], culprits: tuple[int, ...]
+) -> None:
+    """All that rank 1 recorded of the group of all fell off its ring; its count stays at what was before."""
+    job = Job(4)
+    job.group("busy", [1, 2])
+    job.issue(range(4), done=True)
+    for _ in range(30):
+        job.issue([1, 2], group="busy", done=True)
+    job.issue([0, 2, 3])
+    job.enqueued = {1: count}
+    assert answer_of(job, ring=20).culprits == culprits
+
+
 def test_one_name_for_several_groups_is_not_mixed_up() -> None:
     """split_group may give one name to several sets of ranks."""
     job = Job(4)

@@ -73,7 +73,9 @@ class Standing:
             return True
         if self.enqueued is not None and self.enqueued >= seq and (self.held is None or self.cut):
             return True
-        return None if self.cut or (self.wrapped and self.held is None) else False
+        if self.cut or (self.wrapped and self.held is None and self.enqueued is None):
+            return None
+        return False
 
     def has_ended(self, seq: int) -> bool:
         """Whether the operation is certainly over on this rank."""
