@@ -15,7 +15,7 @@ from dataclasses import replace
 from train_ledger.hang.evidence import Evidence
 from train_ledger.hang.roots import Root, Roots
 from train_ledger.hang.stacks import stand_of
-from train_ledger.render import ranks_in_words
+from train_ledger.render import ranks_in_brief
 
 __all__ = ["acquit"]
 
@@ -62,7 +62,7 @@ def _without(root: Root, waiting: set[int]) -> Root:
     if not acquitted or root.kind != "missing_ranks":
         return root
     said = (
-        f"not accused: {ranks_in_words(acquitted)}, whose stack waits in what the recorder does not show, "
+        f"not accused: {ranks_in_brief(acquitted)}, whose stack waits in what the recorder does not show, "
         "whose own watchdog timed out in this operation, or who raised as a rank without a dump was aborted"
     )
     return replace(

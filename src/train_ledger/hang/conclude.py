@@ -18,7 +18,7 @@ from train_ledger.hang.rank_lines import of_rank
 from train_ledger.hang.roots import Roots
 from train_ledger.hang.stacks import frame_of
 from train_ledger.hang.told import told, undecided
-from train_ledger.render import ranks_in_words
+from train_ledger.render import ranks_in_brief
 
 __all__ = ["conclude"]
 
@@ -160,7 +160,7 @@ def _reasons(missing: Sequence[int], evidence: Evidence) -> Iterator[str]:
 
 
 def _dumps_of(ranks: Sequence[int]) -> str:
-    return f"{'dump' if len(ranks) == 1 else 'dumps'} of {ranks_in_words(ranks)}"
+    return f"{'dump' if len(ranks) == 1 else 'dumps'} of {ranks_in_brief(ranks)}"
 
 
 def _joined(ranks: Sequence[int]) -> str:
@@ -196,5 +196,5 @@ def _not_observed(
 def _undecided(wait: Wait) -> str:
     at = f"{wait.op.name}, number {wait.seq} of {wait.view.label}"
     if wait.unknown:
-        return f"{at}: whether {ranks_in_words(wait.unknown)} joined cannot be seen"
-    return f"{at}: {ranks_in_words(wait.waiters)} alone recorded in it, its other members are not listed"
+        return f"{at}: whether {ranks_in_brief(wait.unknown)} joined cannot be seen"
+    return f"{at}: {ranks_in_brief(wait.waiters)} alone recorded in it, its other members are not listed"

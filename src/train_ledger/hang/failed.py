@@ -19,7 +19,7 @@ from train_ledger.hang.dump import Dump
 from train_ledger.hang.groups import GroupView, Standing
 from train_ledger.hang.knowledge import RankKnowledge
 from train_ledger.hang.mismatch import find_mismatch
-from train_ledger.render import ranks_in_words
+from train_ledger.render import ranks_in_brief
 
 __all__ = ["left_open", "reopened"]
 
@@ -139,6 +139,6 @@ def left_open(views: Sequence[GroupView]) -> Iterator[str]:
         lacking = [rank for rank, seq in reached.items() if seq < highest]
         if lacking and not view.waiting and backends <= set(_ENDS_WHEN_IT_FAILS):
             yield (
-                f"number {highest} of {view.label}: {ranks_in_words(lacking)} did not come to it; whether "
+                f"number {highest} of {view.label}: {ranks_in_brief(lacking)} did not come to it; whether "
                 "the others finished it or gave it up, gloo does not record"
             )

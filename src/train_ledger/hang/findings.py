@@ -13,7 +13,7 @@ from train_ledger.hang.knowledge import in_words
 from train_ledger.hang.rank_lines import of_rank, timeouts_line
 from train_ledger.hang.roots import Root
 from train_ledger.hang.stacks import frame_of, stand_of
-from train_ledger.render import ranks_in_words
+from train_ledger.render import ranks_in_brief
 
 __all__ = ["Evidence", "confidence_of", "finding_of"]
 
@@ -117,16 +117,16 @@ def _lines(root: Root, evidence: Evidence) -> Iterator[str]:
 def _who_waits(root: Root) -> str:
     where = f"{root.op.name}, number {root.seq} of {root.view.label}, state {root.op.state}"
     if root.kind == "no_mismatch":
-        return f"all of {ranks_in_words(root.view.group.ranks)} issued {where}; none finishes"
+        return f"all of {ranks_in_brief(root.view.group.ranks)} issued {where}; none finishes"
     if root.kind == "cycle":
-        circle = ranks_in_words((*root.waiting, *root.culprits))
+        circle = ranks_in_brief((*root.waiting, *root.culprits))
         return f"{circle} wait for each other; one of the operations is {where}"
     if root.kind == "completion_laggard":
         how = "has not begun there" if root.why else "does not finish there, as it has elsewhere"
-        return f"{ranks_in_words(root.culprits)} issued {where}; it {how}"
+        return f"{ranks_in_brief(root.culprits)} issued {where}; it {how}"
     if root.p2p:
-        return f"{ranks_in_words(root.waiting)} waits in {_pair(root)}; the other side is not posted"
-    return f"{ranks_in_words(root.waiting)} {'waits' if len(root.waiting) == 1 else 'wait'} in {where}"
+        return f"{ranks_in_brief(root.waiting)} waits in {_pair(root)}; the other side is not posted"
+    return f"{ranks_in_brief(root.waiting)} {'waits' if len(root.waiting) == 1 else 'wait'} in {where}"
 
 
 def _since(root: Root, evidence: Evidence) -> str:
@@ -158,7 +158,7 @@ def _sides(root: Root) -> Iterator[str]:
     for rank, op in root.mismatch.ops.items():
         sides.setdefault(_brought(op), []).append(rank)
     for brought, ranks in sorted(sides.items(), key=lambda side: (-len(side[1]), side[1])):
-        yield f"number {root.seq} of {root.view.label}: {ranks_in_words(ranks)} brought {brought}"
+        yield f"number {root.seq} of {root.view.label}: {ranks_in_brief(ranks)} brought {brought}"
     if root.mismatch.why:
         yield root.mismatch.why if root.culprits else f"nobody is accused: {root.mismatch.why}"
 
@@ -211,4 +211,4 @@ def _finished_by(root: Root) -> Iterator[str]:
         if standing.held and (standing.lowest_pending is None or standing.lowest_pending > root.seq)
     ]
     if done:
-        yield f"{ranks_in_words(done)} finished number {root.seq} of {root.view.label}"
+        yield f"{ranks_in_brief(done)} finished number {root.seq} of {root.view.label}"

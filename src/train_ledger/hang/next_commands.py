@@ -12,12 +12,15 @@ from train_ledger.answer import Finding, HangAnswer, NextCommand
 from train_ledger.hang.causes import is_in_code
 from train_ledger.hang.evidence import Evidence
 from train_ledger.hang.frames import parse_frame
+from train_ledger.hang.misplaced import meant_instead
 from train_ledger.hang.reproduce import RANKS, reproduction
+from train_ledger.render import ranks_in_brief
 
 __all__ = ["REPRODUCE", "next_commands", "reproduced_by"]
 
 _HARDWARE = "sudo dmesg -T | grep -iE 'xid|nvlink|mlx5|pcie' | tail -40; nvidia-smi -q -d ECC,PERFORMANCE"
 _SHOWN = 2
+_HOSTS = 16
 _FRAMES = 60
 REPRODUCE = f"reproduce it on {RANKS} ranks: DETAIL raises at the call that differs"
 
@@ -30,8 +33,11 @@ def next_commands(
     culprits = [rank for finding in findings for rank in finding.culprits]
     for rank in culprits[:_SHOWN]:
         yield from _log_of(rank, evidence)
-    for rank in [rank for rank in culprits if _lives_unseen(rank, evidence)][:_SHOWN]:
-        yield NextCommand(f"where rank {rank} stands, read from outside", _stack_of(rank, evidence))
+    run = _run_of(evidence, unread)
+    if unseen := [rank for rank in culprits if _lives_unseen(rank, evidence)]:
+        yield _stacks_of(unseen, evidence, run)
+    if first := next((it for it in findings if "mismatch" in it.kind and it.culprits), None):
+        yield from _entries_of(first, evidence)
     if kinds & {"completion_laggard", "no_mismatch"}:
         hosts = sorted({host for rank in culprits if (host := _host(rank, evidence))})
         shown: list[str | None] = [*hosts[:_SHOWN]]
@@ -41,11 +47,9 @@ def next_commands(
     if any(is_in_code(finding.cause_suspected) for finding in findings):
         yield from _reproduction(None, _script(evidence))
     if not findings:
-        run = _run_of(evidence, unread)
-        yield NextCommand(
-            "no rank is named by the dumps: who stands where in its code",
-            f"train-ledger stacks {shlex.quote(run)}" if run else _all_stacks(),
-        )
+        if not evidence.dumps:
+            yield from meant_instead(unread)
+        yield NextCommand("no rank is named: who stands where in its code", _stacks_at([], run))
 
 
 def reproduced_by(answer: HangAnswer, command: str | None) -> HangAnswer:
@@ -84,25 +88,48 @@ def _log_of(rank: int, evidence: Evidence) -> Iterator[NextCommand]:
         yield NextCommand(f"how rank {rank} came to raise", shown)
 
 
-def _stack_of(rank: int, evidence: Evidence) -> str:
-    """Finds the process by its RANK, as torchrun sets it, on the rank's own host."""
-    found = f"$(grep -lsz '^RANK={rank}$' /proc/[0-9]*/environ | cut -d/ -f3)"
-    return _on(_host(rank, evidence), f"for p in {found}; do py-spy dump --pid $p; done")
+def _stacks_of(ranks: Sequence[int], evidence: Evidence, run: str | None) -> NextCommand:
+    """Takes those of all ranks of a host, on the hosts of these ranks: the others are what they part from."""
+    hosts = sorted({host for rank in ranks if (host := _host(rank, evidence))})
+    who = ranks_in_brief(ranks)
+    where = "" if hosts else f"; run it on {'its host' if len(ranks) == 1 else 'their hosts'}"
+    verb = "stands" if len(ranks) == 1 else "stand"
+    return NextCommand(f"where {who} {verb} now, beside the others{where}", _stacks_at(hosts, run))
 
 
-def _all_stacks() -> str:
-    return (
-        "for p in $(grep -lsz '^RANK=' /proc/[0-9]*/environ | cut -d/ -f3); do "
-        "tr '\\0' '\\n' < /proc/$p/environ | grep '^RANK='; py-spy dump --pid $p; done"
-    )
+def _stacks_at(hosts: Sequence[str], run: str | None) -> str:
+    words = ["train-ledger", "stacks", *([run] if run else [])]
+    if any(map(_is_elsewhere, hosts)):
+        words += ["--launcher", "ssh", "--hosts", ",".join(hosts[:_HOSTS])]
+    return shlex.join(words)
+
+
+def _entries_of(finding: Finding, evidence: Evidence) -> Iterator[NextCommand]:
+    """What the odd rank and one of the usual recorded in the group, beside each other."""
+    usual = [rank for rank in finding.waiting if rank not in finding.culprits][:1]
+    shown = sorted([*finding.culprits[:_SHOWN], *usual])
+    places = dict.fromkeys(_named(dump.file) for rank in shown if (dump := evidence.dumps.get(rank)))
+    if not places:
+        return
+    words = ["train-ledger", "hang", *places, "--entries", "--ranks", ",".join(map(str, shown))]
+    if finding.group and finding.group.name and "," not in finding.group.name:
+        words += ["--groups", finding.group.name]
+    yield NextCommand("what they recorded before they parted, call by call", shlex.join(words))
+
+
+def _named(file: str) -> str:
+    """The folder of a dump, or the archive that it lies in: "dumps.tar: node1/rank_5"."""
+    archive, is_member, _ = file.partition(": ")
+    return archive if is_member and Path(archive).is_file() else str(Path(file).parent)
 
 
 def _on(host: str | None, command: str) -> str:
-    elsewhere = host is not None and host not in (
-        socket.gethostname(),
-        socket.gethostname().partition(".")[0],
-    )
-    return f"ssh {shlex.quote(host or '')} {shlex.quote(command)}" if elsewhere else command
+    return f"ssh {shlex.quote(host)} {shlex.quote(command)}" if host and _is_elsewhere(host) else command
+
+
+def _is_elsewhere(host: str) -> bool:
+    here = socket.gethostname()
+    return host not in (here, here.partition(".")[0])
 
 
 def _host(rank: int, evidence: Evidence) -> str | None:
@@ -112,9 +139,9 @@ def _host(rank: int, evidence: Evidence) -> str | None:
 
 
 def _run_of(evidence: Evidence, others: Sequence[str]) -> str | None:
-    """The run directory that the dumps lie in, where they lie in one."""
+    """The run directory that the dumps lie in, where they lie in one that knows its ranks."""
     for file in [*(dump.file for dump in evidence.dumps.values()), *others]:
         for folder in Path(file).parents:
-            if folder.name == "comm_traces" and folder.is_dir():  # else it lies in an archive
+            if folder.name == "comm_traces" and (folder.parent / "signals").is_dir():
                 return str(folder.parent)
     return None

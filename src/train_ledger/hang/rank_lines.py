@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
 from train_ledger.hang.knowledge import Brought, GpuFault, RankKnowledge, TimedOut
-from train_ledger.render import harmless, ranks_in_words
+from train_ledger.render import harmless, ranks_in_brief
 
 __all__ = ["brought_in_words", "clock", "gpu_line", "of_rank", "timeouts_line"]
 
@@ -63,9 +63,9 @@ def timeouts_line(known: Mapping[int, RankKnowledge], seq: int | None, group: st
     silent = [rank for rank, it in known.items() if it.has_log and rank not in by]
     op = f" ({harmless(first.op, longest=40)})" if first.op else ""
     after = f" after {first.timeout_s:.0f} s" if first.timeout_s else ""
-    none_of = f"; nothing of {ranks_in_words(silent)}" if silent and 2 * len(silent) < len(known) else ""
+    none_of = f"; nothing of {ranks_in_brief(silent)}" if silent and 2 * len(silent) < len(known) else ""
     return (
-        f"logs: the watchdogs of {ranks_in_words(sorted(by))} timed out at number {seq}{op}{after}{none_of}"
+        f"logs: the watchdogs of {ranks_in_brief(sorted(by))} timed out at number {seq}{op}{after}{none_of}"
     )
 
 

@@ -15,7 +15,7 @@ from train_ledger.answer import Confidence, Finding, Group
 from train_ledger.hang.causes import Signs, suspect
 from train_ledger.hang.knowledge import OTHER_GROUP, Brought, RankKnowledge, TimedOut, in_words
 from train_ledger.hang.rank_lines import brought_in_words, of_rank, timeouts_line
-from train_ledger.render import harmless, ranks_in_words
+from train_ledger.render import harmless, ranks_in_brief
 
 __all__ = ["Told", "told", "undecided"]
 
@@ -45,7 +45,7 @@ def undecided(known: Mapping[int, RankKnowledge]) -> Iterator[str]:
     for (group, seq, op), ranks in sorted(by.items(), key=lambda it: (-len(it[1]), str(it[0])))[:_SHOWN]:
         what = f"number {seq}" + (f" ({harmless(op, longest=40)})" if op else "")
         of = f" of group {harmless(group, longest=80)}" if group not in (None, OTHER_GROUP) else ""
-        yield f"logs: {ranks_in_words(ranks)} timed out at {what}{of}; who did not come there is not said"
+        yield f"logs: {ranks_in_brief(ranks)} timed out at {what}{of}; who did not come there is not said"
 
 
 def _mismatch(known: Mapping[int, RankKnowledge], world: Sequence[int]) -> Told | None:
@@ -61,7 +61,7 @@ def _mismatch(known: Mapping[int, RankKnowledge], world: Sequence[int]) -> Told 
     example = brought[odd[0]]
     kind = _kind_of(example, usual)
     lines = [
-        f"DETAIL, number {example.seq}: {ranks_in_words(_of_side(brought, side))} brought "
+        f"DETAIL, number {example.seq}: {ranks_in_brief(_of_side(brought, side))} brought "
         + brought_in_words(Brought(side[0], None, side[1], side[2]))
         for side, _ in sides.most_common(_SHOWN)
     ]
@@ -89,7 +89,7 @@ def _barrier(known: Mapping[int, RankKnowledge], world: Sequence[int]) -> Told |
     missed = tuple(sorted(rank for rank, it in known.items() if it.missed_barrier))
     if not missed or 2 * len(missed) >= len(world):
         return None
-    lines = [f"log of rank 0: a monitored barrier waited for {ranks_in_words(missed)} in vain"]
+    lines = [f"log of rank 0: a monitored barrier waited for {ranks_in_brief(missed)} in vain"]
     return Told(_finding("missing_ranks", missed, known, world, lines, op="barrier"), "medium")
 
 

@@ -23,7 +23,7 @@ from train_ledger.ops.evidence import gather
 from train_ledger.ops.hang_cause import of_hang
 from train_ledger.ops.hardware_cause import with_hardware
 from train_ledger.ops.words import step_clock
-from train_ledger.render import Picture, ranks_in_words
+from train_ledger.render import Picture, ranks_in_brief
 from train_ledger.run_dir import RunDir
 from train_ledger.sources import read_whole
 
@@ -154,7 +154,7 @@ def _of_loss(state: RunState) -> Diagnosis:
     if not others:
         said = "on every rank: one value for all of them"
     else:
-        said = f"on {ranks_in_words(own)}; finite on {ranks_in_words(finite)}"
+        said = f"on {ranks_in_brief(own)}; finite on {ranks_in_brief(finite)}"
     return Diagnosis(
         state=state.state,
         cause="numeric.nan",

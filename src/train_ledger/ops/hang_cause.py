@@ -16,7 +16,7 @@ from train_ledger.hang import in_words
 from train_ledger.ledger import RankState, RunState
 from train_ledger.ops.evidence import HangEvidence
 from train_ledger.ops.words import step_clock
-from train_ledger.render import ranks_in_words
+from train_ledger.render import ranks_in_brief
 
 __all__ = ["of_hang"]
 
@@ -152,10 +152,10 @@ def _signs(state: RunState) -> Iterable[str]:
     """What the signals alone show of single ranks; too little to accuse by."""
     if elsewhere := _elsewhere(state):
         phases = ", ".join(sorted({str(state.ranks[rank].phase) for rank in elsewhere}))
-        yield f"in phase {phases}: {ranks_in_words(elsewhere)}; most others are in a phase with collectives"
+        yield f"in phase {phases}: {ranks_in_brief(elsewhere)}; most others are in a phase with collectives"
     late = [it.rank for it in state.ranks.values() if it.step is not None and it.step < (state.step or 0)]
     if late and 2 * len(late) < len(state.ranks):
-        yield f"step {state.step}, which most ranks completed, is not completed by {ranks_in_words(late)}"
+        yield f"step {state.step}, which most ranks completed, is not completed by {ranks_in_brief(late)}"
 
 
 def _confidence(answer: HangAnswer, evidence: HangEvidence, cause: str, ranks: tuple[int, ...]) -> Confidence:

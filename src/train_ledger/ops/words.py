@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from train_ledger.ledger import RunState
-from train_ledger.render import ranks_in_words
+from train_ledger.render import ranks_in_brief
 
 __all__ = ["step_clock"]
 
@@ -36,5 +36,5 @@ def _limit(state: RunState) -> str:
     if state.phase is None:
         return limit
     by = [rank for rank, it in state.ranks.items() if it.phase == state.phase]
-    who = f" by {ranks_in_words(by)}" if 0 < len(by) < len(state.ranks) else ""
+    who = f" by {ranks_in_brief(by)}" if 0 < len(by) < len(state.ranks) else ""
     return f"{limit}, since {_PHASES.get(state.phase, f'phase {state.phase} is open')}{who}"

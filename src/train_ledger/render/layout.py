@@ -8,7 +8,7 @@ from train_ledger.answer import CAUSES, STATES, Diagnosis, Finding, HangAnswer
 from train_ledger.render import words
 from train_ledger.render.drawn import drawn_sections
 from train_ledger.render.picture import Picture
-from train_ledger.render.ranks import ranks_in_words
+from train_ledger.render.ranks import ranks_in_brief
 from train_ledger.render.report import Report, Section, Tone, commands, pairs, points, ruled_out
 
 __all__ = ["report_of"]
@@ -119,7 +119,7 @@ def _evidence(answer: HangAnswer) -> list[str]:
 def _not_read(answer: HangAnswer) -> list[str]:
     missing = answer.missing_dumps
     return [
-        *([f"no dump of {ranks_in_words(missing)}"] if missing else []),
+        *([f"no dump of {ranks_in_brief(missing)}"] if missing else []),
         *(f"{unread.file}: {unread.why}" for unread in answer.unreadable),
         *(f"{stale}: stale, left out" for stale in answer.stale),
     ]

@@ -34,14 +34,14 @@ def ranks_in_words(ranks: Iterable[int], member: str = "rank") -> str:
     return f"{member} {min(some)}" if len(some) == 1 else f"{member}s {rank_ranges(some)}"
 
 
-def ranks_in_brief(ranks: Iterable[int], *, longest: int = 120) -> str:
+def ranks_in_brief(ranks: Iterable[int], member: str = "rank", *, longest: int = 120) -> str:
     """The same, cut after some ranges and then with their number where it is longer than `longest`.
 
     >>> ranks_in_brief(range(0, 100, 2), longest=20)
     '50 ranks 0,2,4,6,8,…'
     """
     some = set(ranks)
-    whole = ranks_in_words(some)
+    whole = ranks_in_words(some, member)
     if len(whole) <= longest:
         return whole
     counted = f"{len(some)} {whole}"

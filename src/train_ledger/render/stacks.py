@@ -14,7 +14,7 @@ from typing import Protocol
 
 from train_ledger.answer import NextCommand, Unreadable
 from train_ledger.render.harmless import harmless
-from train_ledger.render.ranks import ranks_in_words
+from train_ledger.render.ranks import ranks_in_brief
 from train_ledger.render.report import SHOWN_AT_MOST, Frames, Point, Report, Section, Tone, commands, points
 
 __all__ = ["CallTree", "StackGroup", "report_of_stacks", "standing_apart"]
@@ -81,13 +81,13 @@ def _verdict(ordered: Sequence[StackGroup], member: str) -> tuple[str, Tone]:
         return "cannot tell, because no stack could be read", "unsure"
     total = len({rank for group in ordered for rank in group.ranks})
     if len(ordered) == 1:
-        return f"all stacks are equal: {ranks_in_words(ordered[0].ranks, member)}", "fine"
+        return f"all stacks are equal: {ranks_in_brief(ordered[0].ranks, member)}", "fine"
     different = f"{len(ordered)} different stacks of {total} {member}s"
     apart = standing_apart(ordered)
     if not apart:
         return f"{different}, none of them the odd one", "unsure"
     stands = "stands" if len(apart) == 1 else "stand"
-    return f"{ranks_in_words(apart, member)} {stands} apart: {different}", "unsure"
+    return f"{ranks_in_brief(apart, member)} {stands} apart: {different}", "unsure"
 
 
 def standing_apart(groups: Iterable[StackGroup]) -> list[int]:
@@ -109,7 +109,7 @@ def _section(group: StackGroup, member: str) -> Section:
     thread = f", thread {group.thread}" if group.thread else ""
     what = f": {group.what}" if group.what else ""
     lines = tuple(harmless(frame) for frame in group.frames) or ("(no Python frame)",)
-    return Section(harmless(f"{ranks_in_words(group.ranks, member)}{thread}{what}"), (Frames(lines),))
+    return Section(harmless(f"{ranks_in_brief(group.ranks, member)}{thread}{what}"), (Frames(lines),))
 
 
 def _tree_section(tree: CallTree, member: str) -> list[Section]:
@@ -120,7 +120,7 @@ def _tree_section(tree: CallTree, member: str) -> list[Section]:
 
 
 def _branch(node: CallTree, indent: str, member: str) -> Iterator[str]:
-    yield harmless(f"{indent}{ranks_in_words(node.ranks, member)}: {_calls(node, indent)}")
+    yield harmless(f"{indent}{ranks_in_brief(node.ranks, member)}: {_calls(node, indent)}")
     for child in sorted(node.children, key=lambda child: (len(child.ranks), child.ranks)):
         yield from _branch(child, indent + "  ", member)
 

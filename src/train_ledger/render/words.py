@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from train_ledger.answer import CAUSES, Diagnosis, Finding, Group, HangAnswer, Impact
 from train_ledger.render.harmless import harmless
-from train_ledger.render.ranks import ranks_in_brief, ranks_in_words
+from train_ledger.render.ranks import ranks_in_brief
 
 __all__ = ["duration", "group", "impact", "moment", "place", "verdict", "what_happened", "who_waits"]
 
@@ -67,7 +67,7 @@ def _of_diagnosis(answer: Diagnosis) -> str:
 
 
 def _culprits(ranks: Sequence[int]) -> str:
-    named = ranks_in_words(ranks).replace(",", ", ")
+    named = ranks_in_brief(ranks).replace(",", ", ")
     return f"culprit{'s' if len(ranks) > 1 else ''}: {named}"
 
 
@@ -78,13 +78,13 @@ def _why_not(answer: HangAnswer) -> str:
         first = answer.unreadable[0]
         return f"{len(answer.unreadable)} file(s) could not be read, {first.file} among them: {first.why}"
     if answer.missing_dumps:
-        return f"there is no dump of {ranks_in_words(answer.missing_dumps)}"
+        return f"there is no dump of {ranks_in_brief(answer.missing_dumps)}"
     return "the dumps do not say"
 
 
 def what_happened(finding: Finding, answer: HangAnswer | None = None) -> str:
     """Who did what to the others, in one sentence; where it names nobody, `answer` tells of missing dumps."""
-    who, op = ranks_in_words(finding.culprits), finding.op or "the collective"
+    who, op = ranks_in_brief(finding.culprits), finding.op or "the collective"
     others = finding.others_op or "something else"
     several = len(finding.culprits) > 1
     if not finding.culprits:
@@ -107,7 +107,7 @@ def _without_culprit(finding: Finding, answer: HangAnswer | None) -> str:
 
 
 def _difference(finding: Finding) -> str:
-    who, things = ranks_in_words(finding.waiting), _DIFFERENT[finding.kind]
+    who, things = ranks_in_brief(finding.waiting), _DIFFERENT[finding.kind]
     if finding.kind == "collective_type_mismatch":
         both = f", {finding.op} and {finding.others_op}" if finding.op and finding.others_op else ""
         return f"{who} came with different {things}{both}"
@@ -121,7 +121,7 @@ def _no_majority(finding: Finding, answer: HangAnswer | None) -> str:
         return "neither side has a majority"
     undumped = lacking.intersection(answer.missing_dumps) if answer else set()
     without = (
-        f"with no dump of {ranks_in_words(undumped)}" if undumped else f"without {ranks_in_words(lacking)}"
+        f"with no dump of {ranks_in_brief(undumped)}" if undumped else f"without {ranks_in_brief(lacking)}"
     )
     return f"{without} neither side has a majority"
 
