@@ -15,12 +15,14 @@ from typing import Any
 
 import msgspec
 
+from train_ledger.hang.batches import is_batching, still_open
 from train_ledger.hang.coverage import coverage
-from train_ledger.hang.entry import Op, backends_without_completion, integer, op_of, text
+from train_ledger.hang.entry import RETIRED_IS_DONE, Op, backends_without_completion, integer, op_of, text
 from train_ledger.hang.entry_groups import entries_by_group
+from train_ledger.hang.essential import essentials
 from train_ledger.hang.group_table import enqueued_by_name, group_status, group_table
-from train_ledger.hang.held import Held, OddTensorsError, hold
-from train_ledger.hang.schema import are_ordinary
+from train_ledger.hang.held import Held, Key, OddTensorsError, hold
+from train_ledger.hang.schema import ordinary_rows
 from train_ledger.hang.understood import is_understood
 
 __all__ = ["Dump", "Held", "Op", "reduce_dump"]
@@ -31,7 +33,8 @@ class Dump(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     `config` is the group table: name → (description, listed ranks as text). `entries` counts those that were
     understood; `cut` says in words what is lost, None where nothing is. `enqueued` is the recorder's own
-    count of what was issued, by name of the group.
+    count of what was issued, by name of the group; `batching` names those whose sends and receives come in
+    batches, in a dump of active entries alone.
     """
 
     file: str
@@ -50,6 +53,7 @@ class Dump(msgspec.Struct, frozen=True, array_like=True, gc=False):
     last: Op | None = None
     cut: str | None = None
     enqueued: dict[str, int] = {}
+    batching: tuple[str, ...] = ()
 
 
 def reduce_dump(
@@ -64,9 +68,9 @@ def reduce_dump(
     if not isinstance(raw, list):
         return None
     found = {"file": file, "rank": rank, "host": host, "mtime": mtime}
-    if are_ordinary(raw):
+    if (rows := ordinary_rows(raw)) is not None:
         with contextlib.suppress(OddTensorsError):
-            return _summary(content, raw, raw, found, cut)
+            return _summary(content, raw, raw, found, cut, essentials(raw, rows))
     entries = [entry for entry in raw if is_understood(entry)]
     if raw and not entries and "version" not in content:
         return None
@@ -77,16 +81,34 @@ _Entries = list[dict[Any, Any]]
 
 
 def _summary(
-    content: dict[Any, Any], raw: list[Any], entries: _Entries, found: dict[str, Any], cut: str | None
+    content: dict[Any, Any],
+    raw: list[Any],
+    entries: _Entries,
+    found: dict[str, Any],
+    cut: str | None,
+    essential: dict[Key, _Entries] | None = None,
 ) -> Dump:
-    """Of the entries that are understood; `found` says where the dump was found."""
-    retired = backends_without_completion(entries)
-    groups, by_id = entries_by_group(entries)
+    """Of the entries that are understood; `found` says where the dump was found.
+
+    `essential` are those among them that count, where that is known; with them each of the rest counts for
+    nothing but its being there.
+    """
+    if essential is None or (of_active := coverage(entries, essential.values()))[0]:
+        retired = backends_without_completion(entries)
+        groups, by_id = entries_by_group(entries)
+        lost = len(raw) - sum(map(len, groups.values()))
+        active_only, wrapped = coverage(entries, groups.values())
+    else:
+        retired, by_id, lost = RETIRED_IS_DONE, False, 0
+        groups, (active_only, wrapped) = essential, of_active
     config, odd_config = group_table(content.get("pg_config"))
-    lost = len(raw) - sum(map(len, groups.values()))
-    active_only, wrapped = coverage(entries, groups.values())
     status, odd_status = group_status(content.get("pg_status"))
     whole = active_only or not wrapped
+    batching: tuple[str, ...] = ()
+    if active_only:
+        batching = tuple(key[0] for key, of_group in groups.items() if is_batching(of_group))
+        opened = {key: still_open(of_group, entries[-1]) for key, of_group in groups.items()}
+        groups = {key: of_group for key, of_group in opened.items() if of_group}
     held = tuple(hold(key, of_group, retired, whole=whole, by_id=by_id) for key, of_group in groups.items())
     if lost:
         held = tuple(msgspec.structs.replace(of_group, exact=False) for of_group in held)
@@ -106,6 +128,7 @@ def _summary(
         has_frames=any(entry.get("frames") for entry in entries[-16:]),
         last=last,
         cut="; ".join(filter(None, (cut, _not_understood(lost, len(raw)), odd_config, odd_status))) or None,
+        batching=batching,
         enqueued={} if any(it.backend == "gloo" for it in held) else enqueued_by_name(status, config, ids),
     )
 

@@ -14,6 +14,8 @@ from typing import Any
 import msgspec
 
 __all__ = [
+    "COMPLETED_IS_DONE",
+    "RETIRED_IS_DONE",
     "Op",
     "backend_of",
     "backends_without_completion",
@@ -72,28 +74,28 @@ _NAMES = {
 _INPUT_SPLITS = ("input_split_sizes", "in_split_sizes", "input_splits", "in_splits")
 _OUTPUT_SPLITS = ("output_split_sizes", "out_split_sizes", "output_splits", "out_splits")
 """Since 2.11; under which of these names is not settled."""
-_RETIRED_IS_DONE = ("gloo",)
-_COMPLETED_IS_DONE = ("nccl", "ncclx", "nccl2", "rccl", "rcclx")
+RETIRED_IS_DONE = frozenset({"gloo"})
+COMPLETED_IS_DONE = ("nccl", "ncclx", "nccl2", "rccl", "rcclx")
 _P2P = re.compile(r"(send|recv) (-?\d+|\?)(->|<-)(-?\d+|\?)")
 
 
 def backends_without_completion(entries: list[dict[Any, Any]]) -> frozenset[str]:
     """The backends for which `retired` is the only sign of an end."""
     names = {name for entry in entries if type(name := entry.get("profiling_name")) is str}
-    if all(name.partition(":")[0] in _COMPLETED_IS_DONE for name in names):
-        return frozenset(_RETIRED_IS_DONE)
+    if all(name.partition(":")[0] in COMPLETED_IS_DONE for name in names):
+        return frozenset(RETIRED_IS_DONE)
     completed: set[str] = set()
-    retired: set[str] = set(_RETIRED_IS_DONE)
+    retired: set[str] = set(RETIRED_IS_DONE)
     for entry in entries:
         name = entry.get("profiling_name")
         backend = name.partition(":")[0] if type(name) is str else ""
-        if backend in _COMPLETED_IS_DONE or backend in completed:
+        if backend in COMPLETED_IS_DONE or backend in completed:
             continue
         if is_completed(entry):
             completed.add(backend)
         elif entry.get("retired") is True:
             retired.add(backend)
-    return frozenset(retired - (completed - set(_RETIRED_IS_DONE)))
+    return frozenset(retired - (completed - set(RETIRED_IS_DONE)))
 
 
 def is_completed(entry: Mapping[Any, Any]) -> bool:

@@ -9,25 +9,25 @@ operations those of a few are kept, and these are asked themselves.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from typing import Annotated, Any
 
 import msgspec
 
 from train_ledger.hang.understood import MOST_OPERATIONS
 
-__all__ = ["are_ordinary"]
+__all__ = ["Row", "ordinary_rows"]
 
 _Count = Annotated[int, msgspec.Meta(ge=0, lt=MOST_OPERATIONS)]
 _Int64 = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 
 
-class _Entry(msgspec.Struct, gc=False):
+class Row(msgspec.Struct, gc=False):
     """What `understood` asks of an entry but for its tensors; further keys are nobody's business."""
 
     profiling_name: str
     state: str
-    process_group: tuple[str, str]
+    process_group: Any
     collective_seq_id: _Count
     p2p_seq_id: _Count = 0
     record_id: _Count = 0
@@ -37,13 +37,28 @@ class _Entry(msgspec.Struct, gc=False):
     is_p2p: bool | None = None
 
 
-def are_ordinary(entries: Sequence[Any]) -> bool:
-    """Whether each of them is certainly understood, where its tensors are."""
+def ordinary_rows(entries: Sequence[Any]) -> list[Row] | None:
+    """What is asked of each entry, where each is certainly understood if its tensors are; else None."""
     try:
-        rows = msgspec.convert(entries, list[_Entry])
+        rows = msgspec.convert(entries, list[Row])
     except (msgspec.ValidationError, UnicodeEncodeError):  # the latter for keys that are no text
-        return False
-    if not {*map(type, map(itemgetter("process_group"), entries))} <= {tuple, list}:
-        return False  # a set would do for the schema
+        return None
     words = {*map(attrgetter("profiling_name"), rows), *map(attrgetter("state"), rows)}
-    return "" not in words and all(map(str.isascii, words))
+    if "" in words or not all(map(str.isascii, words)) or not _name_groups(rows):
+        return None
+    return rows
+
+
+def _name_groups(rows: Sequence[Row]) -> bool:
+    """By name and description; as lists, which JSON makes of them, they are made pairs again."""
+    names = [row.process_group for row in rows]
+    if list in {*map(type, names)}:
+        for row in rows:
+            row.process_group = (
+                tuple(row.process_group) if type(row.process_group) is list else row.process_group
+            )
+        names = [row.process_group for row in rows]
+    try:
+        return all(type(name) is tuple and [*map(type, name)] == [str, str] for name in {*names})
+    except TypeError:  # a set or a dictionary
+        return False
