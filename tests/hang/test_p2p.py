@@ -170,3 +170,54 @@ def test_places_that_the_group_does_not_have_name_nobody(label: str) -> None:
     job.post(0, "send", 1, group="pp")
     job.entries[0][-1]["profiling_name"] = label
     assert answer_of(job).culprits == ()
+
+
+def one_step_in_batches(job: Job) -> None:
+    """Rank 0 sends to rank 1 alone, rank 1 on to rank 2, too; each in a batch that is over."""
+    for rank, peers in ((0, [("send", 1)]), (1, [("recv", 0), ("send", 2)]), (2, [("recv", 1)])):
+        for verb, peer in peers:
+            job.post(rank, verb, peer, group="pp")
+        for entry in job.entries[rank][-len(peers) :]:
+            entry["p2p_seq_id"] = job.entries[rank][-1]["p2p_seq_id"]
+        job.close_batch(rank, group="pp", done=True)
+
+
+def test_members_of_batches_are_over_in_dumps_of_active_entries_alone() -> None:
+    """Their closing entries, which say so, are left out of these; rank 1 does not come to the next."""
+    job = pipeline()
+    for _ in range(3):
+        one_step_in_batches(job)
+        job.issue(range(3), done=True)
+    one_step_in_batches(job)
+    job.issue([0, 2])
+    job.enqueued = {1: {"1": 12}}
+    answer = answer_of(job, active_only=True)
+    assert (answer.kind, answer.culprits, answer.seq) == ("missing_ranks", (1,), 5)
+
+
+def test_members_of_batches_that_fell_off_one_ring_accuse_nobody() -> None:
+    """What is left of old batches on rank 2 has no other side on rank 1, whose ring is full of other work."""
+    job = pipeline()
+    for _ in range(3):
+        one_step_in_batches(job)
+        job.issue(range(3), done=True)
+    job.issue([0, 2])
+    job.entries[1] = [it for it in job.entries[1] if not it["is_p2p"]]
+    answer = answer_of(job, active_only=True)
+    assert (answer.kind, answer.culprits) == ("missing_ranks", (1,))
+
+
+def test_parts_of_a_coalesced_collective_are_over_in_dumps_of_active_entries_alone() -> None:
+    job = Job(3)
+    job.issue(range(3), done=True)
+    for name in ("_broadcast_oop", "_broadcast_oop", "ALLGATHER_coalesced"):
+        job.issue(range(3), name, done=name.endswith("coalesced"))
+    for rank in range(3):
+        for entry in job.entries[rank][-3:]:
+            entry["collective_seq_id"] = 2
+    job.issue([0, 2])
+    for rank in (0, 2):
+        job.entries[rank][-1]["collective_seq_id"] = 3
+    job.enqueued = {1: {"0": 2}}
+    answer = answer_of(job, active_only=True)
+    assert (answer.kind, answer.culprits, answer.seq) == ("missing_ranks", (1,), 3)

@@ -33,7 +33,8 @@ def coverage(entries: _Entries, groups: Iterable[_Entries]) -> tuple[bool, bool]
             entry["record_id"] = record
         return False, True
     full_ring = last - first + 1 == len(entries) >= RING_MINIMUM
-    active_only = nothing_done and first > 0 and not full_ring
+    has_gaps = last - first + 1 > len(entries)
+    active_only = nothing_done and (first > 0 or has_gaps) and not full_ring
     return active_only, not active_only and (first > 0 or (not nothing_done and _was_reset(groups)))
 
 

@@ -107,7 +107,7 @@ def _summary(
     batching: tuple[str, ...] = ()
     if active_only:
         batching = tuple(key[0] for key, of_group in groups.items() if is_batching(of_group))
-        opened = {key: still_open(of_group, entries[-1]) for key, of_group in groups.items()}
+        opened = {key: still_open(of_group, entries[-1], status) for key, of_group in groups.items()}
         groups = {key: of_group for key, of_group in opened.items() if of_group}
     held = tuple(hold(key, of_group, retired, whole=whole, by_id=by_id) for key, of_group in groups.items())
     if lost:

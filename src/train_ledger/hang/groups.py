@@ -18,7 +18,7 @@ from train_ledger.hang.entry import Op
 from train_ledger.hang.group_table import MOST_RANKS
 from train_ledger.hang.held import Held
 from train_ledger.hang.members import GroupKey, Members, members_of
-from train_ledger.hang.modes import of_one_mode
+from train_ledger.hang.modes import of_one_mode, without_ended_batches
 
 __all__ = [
     "GroupView",
@@ -114,7 +114,7 @@ def build_groups(dumps: Sequence[Dump], world: Sequence[int]) -> tuple[list[Grou
 
     The smallest are taken first, as long as they have no more than `MOST_RANKS` members together.
     """
-    dumps = of_one_mode(dumps)
+    dumps = without_ended_batches(of_one_mode(dumps))
     members = members_of(dumps)
     taken = _of_bearable_size(members, world)
     groups = [_group(key, members[key], world) for key in taken]

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from train_ledger.hang.dump import Dump
+from train_ledger.hang.held import Held
 
-__all__ = ["of_one_mode"]
+__all__ = ["of_one_mode", "without_ended_batches"]
 
 
 def of_one_mode(dumps: Sequence[Dump]) -> Sequence[Dump]:
@@ -29,3 +30,26 @@ def _shows_done(dump: Dump) -> bool:
 def _wrapped(dump: Dump) -> Dump:
     groups = tuple(replace(held, exact=held.lowest_pending is None) for held in dump.groups)
     return replace(dump, active_only=False, wrapped=True, groups=groups)
+
+
+def without_ended_batches(dumps: Sequence[Dump]) -> Sequence[Dump]:
+    """The same dumps; where a group's peers batch their sends and receives, a lone one is a batch, too.
+
+    It never says that it is over, and its closing entry is not in a dump of active entries alone; only the
+    last that a rank recorded may be open.
+    """
+    batching = {name for dump in dumps if dump.active_only for name in dump.batching}
+    if not batching:
+        return dumps
+    return [_without(dump, batching) if dump.active_only else dump for dump in dumps]
+
+
+def _without(dump: Dump, batching: set[str]) -> Dump:
+    last = dump.last.record if dump.last else -1
+    concerned = batching.difference(dump.batching)
+    groups = tuple(_last_alone(held, last) if held.name in concerned else held for held in dump.groups)
+    return replace(dump, groups=groups)
+
+
+def _last_alone(held: Held, last: int) -> Held:
+    return replace(held, p2p=tuple(op for op in held.p2p if op.record == last))
