@@ -53,7 +53,7 @@ CAUSES = {
     "none": "nothing wrong",
     "unknown": "wrong, but the evidence does not say why",
     "hang.rank_missing": "a rank never came to a collective, and it is not known where it stands",
-    "hang.mismatch": "ranks came with different operations, sizes or types",
+    "hang.mismatch": "ranks came with different operations, sizes or types, or in different orders",
     "hang.host": "a rank stands in host code, by its stack",
     "hang.gpu_stuck": "a rank's GPU does not finish what it was given",
     "hang.fabric": "all came, none finishes, no hardware fault seen",

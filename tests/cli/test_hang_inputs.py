@@ -97,3 +97,9 @@ def test_stacks_as_our_own_verb_wrote_them(tmp_path: Path) -> None:
     (tmp_path / "node-0.json").write_text(taken.stdout)
     answer = hang(tmp_path / "dumps", "--stacks", tmp_path / "node-0.json")
     assert answer["findings"][0]["frame"] == "data.py:8 next_batch"
+
+
+def test_stacks_alone_are_no_verdict_and_the_verb_that_shows_them_is_named(tmp_path: Path) -> None:
+    told = CliRunner().invoke(app, ["hang", "--stacks", str(tmp_path)])
+    assert told.exit_code == 2
+    assert f"train-ledger stacks --from {tmp_path}" in told.stderr

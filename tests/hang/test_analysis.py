@@ -626,3 +626,7 @@ def test_a_long_list_of_ranks_is_cut_in_the_evidence() -> None:
     lines = answer_of(job).findings[0].evidence
     assert lines[0].startswith("256 ranks 0,2,4,6,")
     assert max(map(len, lines)) < 300
+
+
+def test_one_dump_of_many_rules_nothing_out() -> None:
+    assert answer_of(healthy(), [2]).ruled_out == ()

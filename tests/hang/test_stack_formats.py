@@ -262,3 +262,16 @@ def test_where_no_server_answered_their_reasons_are_told(tmp_path: Path) -> None
     (tmp_path / "stacks_1.txt").write_text("PARTIAL DATA: 0/1 workers responded\n  Rank 0: Timeout: x\n")
     found, unread = read(tmp_path)
     assert (found, len(unread)) == ({}, 1)
+
+
+def test_addresses_of_functions_without_a_name_do_not_part_ranks() -> None:
+    """As py-spy --native has them; libraries lie elsewhere in each process."""
+
+    def listed(address: str) -> bytes:
+        frames = [{"filename": "libc.so.6", "name": address}, {"filename": "/job/train.py", "name": "main"}]
+        return json.dumps([{"pid": 1, "thread_name": "MainThread", "frames": frames}]).encode()
+
+    ranks = [RankStack(rank, 1, None, threads_in(listed(hex(1 << 44 + rank)))[1]) for rank in range(4)]
+    text = 'Thread 1 (idle): "MainThread"\n    0x7fe7ed0a3f16 (libc.so.6)\n    main (/job/train.py:0)\n'
+    ranks.append(RankStack(4, 1, None, threads_in(text.encode())[1]))
+    assert [group.frames for group in stacks.merge(ranks)] == [("libc.so.6:0 ??", "/job/train.py:0 main")]

@@ -240,7 +240,7 @@ def test_stacks_are_taken_from_outside(sleeper: int, tmp_path: Path) -> None:
     if "ermission" in failed.get(7, "") or "not installed" in failed.get(7, ""):
         pytest.skip(failed[7])
     assert list(failed) == [8]
-    assert "\n" not in failed[8]
+    assert failed[8] == "there is no such process any more"
     found, unread = stacks.read([tmp_path])
     assert unread == []
     assert [path.name for path in tmp_path.iterdir()] == ["rank_7.json"]
@@ -258,6 +258,18 @@ def test_a_py_spy_that_does_not_end_is_given_up(tmp_path: Path, monkeypatch: pyt
     assert set(failed) == set(range(20))
     assert failed[0].startswith("py-spy did not end within")
     assert failed[19].startswith("not asked")
+
+
+def test_a_process_that_may_not_be_read_is_not_called_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = (
+        "Error: Failed to get process executable name. Check that the process is running.\\n\\nCaused by:\\n"
+    )
+    (tmp_path / "py-spy").write_text(f"#!/bin/sh\nprintf '{said}    0: Permission denied\\n' >&2\nexit 1\n")
+    (tmp_path / "py-spy").chmod(0o755)
+    monkeypatch.setattr("train_ledger.hang.py_spy._program", lambda: str(tmp_path / "py-spy"))
+    assert "CAP_SYS_PTRACE" in stacks.take({0: 1}, tmp_path, timeout_s=5)[0]
 
 
 def test_without_py_spy_each_rank_gets_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

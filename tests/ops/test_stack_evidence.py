@@ -39,3 +39,13 @@ def test_who_stands_at_its_gpu_may_be_a_victim_and_is_not(tmp_path: Path) -> Non
 
 def test_where_only_such_are_left_nobody_is_odd(tmp_path: Path) -> None:
     assert odd(tmp_path, IN_ALL_REDUCE, IN_ALL_REDUCE, AT_ITS_GPU) == ()
+
+
+def test_the_empty_files_that_ranks_keep_open_are_not_missed(tmp_path: Path) -> None:
+    run = RunDir(tmp_path)
+    run.stacks().mkdir()
+    for rank in range(2):
+        (run.stacks() / f"rank_{rank}.txt").touch()
+    (run.stacks() / "rank_1.json").touch()
+    said = gather(run, Config(), RunState("r42", time.time(), world_size=2)).not_observed
+    assert [line for line in said if "stacks" in line] == [f"{run.stacks() / 'rank_1.json'}: empty file"]

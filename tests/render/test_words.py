@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import doctest
 import importlib
 
 import pytest
 
 from train_ledger.answer import HANG_KINDS, Finding, Group, HangAnswer
-from train_ledger.render import as_text, duration, moment, verdict, words
+from train_ledger.render import as_text, duration, moment, place_in_code, verdict, words
 
 
 @pytest.mark.parametrize("kind", HANG_KINDS)
@@ -84,3 +85,9 @@ def test_the_examples_in_the_docstrings(module: str) -> None:
     result = doctest.testmod(importlib.import_module(f"train_ledger.render.{module}"))
     assert result.attempted > 0
     assert result.failed == 0
+
+
+def test_a_frame_that_a_dump_recorded_is_not_where_the_rank_stands() -> None:
+    recorded = Finding("missing_ranks", (2,), None, 4, "all_reduce", frame="train.py:27 main")
+    seen = dataclasses.replace(recorded, evidence=("stack of rank 2: sleeps, at train.py:6 wait",))
+    assert (place_in_code(recorded), place_in_code(seen)) == ("last call", "stands in")

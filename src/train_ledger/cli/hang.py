@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -131,7 +132,7 @@ def _given(dumps: Sequence[Path], stacks: Path | None, run: Path | None, logs: P
     if run is None and len(dumps) == 1 and (dumps[0] / "comm_traces").is_dir():
         run, dumps = dumps[0], []
     if not dumps and run is None and logs is None:
-        raise BadInputError("name Flight Recorder dumps, a folder of them, or a run directory with --run")
+        raise BadInputError(_nothing_to_judge(stacks))
     for path in [*dumps, *(it for it in (stacks, logs) if it)]:
         if not path.exists():
             raise BadInputError(f"{path}: there is no such file or folder")
@@ -140,6 +141,13 @@ def _given(dumps: Sequence[Path], stacks: Path | None, run: Path | None, logs: P
             f"{dumps[0]}: is empty; were the dumps written elsewhere (TORCH_FR_DUMP_TEMP_FILE)?"
         )
     return _Given(dumps, stacks, RunDir.existing(run) if run else None, logs)
+
+
+def _nothing_to_judge(stacks: Path | None) -> str:
+    wanted = "name Flight Recorder dumps or a folder of them, a run directory with --run, or logs with --logs"
+    if stacks is None:
+        return f"{wanted}; train-ledger stacks shows where the ranks of this host stand"
+    return f"{wanted}; stacks alone are shown by train-ledger stacks --from {shlex.quote(str(stacks))}"
 
 
 def _examined(given: _Given) -> Examination:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Literal
 
 from train_ledger.answer import Confidence, Finding, HangAnswer, RuledOut
@@ -62,7 +62,7 @@ def conclude(
         unreadable=read.unreadable,
         missing_dumps=missing,
         stale=read.stale,
-        ruled_out=tuple(_ruled_out(found, views, evidence)),
+        ruled_out=tuple(_ruled_out(found, views, evidence, gaps)),
         not_observed=tuple(_not_observed(found, views, evidence, gaps, by_logs or bool(findings))),
         next=tuple(next_commands(findings, evidence, [*read.stale, *(it.file for it in read.unreadable)])),
     )
@@ -112,13 +112,15 @@ def _of_the_fallen(evidence: Evidence, world: Sequence[int]) -> Finding:
     )
 
 
-def _ruled_out(found: Roots, views: Sequence[GroupView], evidence: Evidence) -> Iterator[RuledOut]:
+def _ruled_out(
+    found: Roots, views: Sequence[GroupView], evidence: Evidence, gaps: Sequence[str]
+) -> Iterator[RuledOut]:
     if not evidence.dumps:
         return
     kinds = {root.kind for root in found.roots}
-    counted = f"{len(evidence.dumps)} dumps"
     if not views:
-        yield RuledOut("a collective that hangs", f"nothing is pending in {counted}")
+        if not gaps:
+            yield RuledOut("a collective that hangs", f"nothing is pending in {_counted(evidence.dumps)}")
         return
     if not any("mismatch" in kind and kind != "no_mismatch" for kind in kinds):
         yield RuledOut(
@@ -131,6 +133,10 @@ def _ruled_out(found: Roots, views: Sequence[GroupView], evidence: Evidence) -> 
         yield RuledOut("the fabric", "who waits, waits for a rank that has not come")
     if kinds == {"no_mismatch"}:
         yield RuledOut("a rank that did not come", "every member issued the pending operation")
+
+
+def _counted(dumps: Collection[int]) -> str:
+    return "the one dump" if len(dumps) == 1 else f"{len(dumps)} dumps"
 
 
 def _groups(views: Sequence[GroupView]) -> str:

@@ -70,9 +70,10 @@ def _words(stderr: bytes, status: int) -> str:
     """py-spy's own reason in one line, and what helps where it may not read the process."""
     text = stderr.decode("utf-8", "replace").partition("Stack backtrace")[0]
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    if any("Failed to get process executable name" in line for line in lines):
+    may_read = "ermission" not in text
+    if may_read and any("Failed to get process executable name" in line for line in lines):
         return "there is no such process any more"
     said = (lines[0] if lines else f"py-spy ended with status {status}")[:200]
-    if "ermission" in text:
+    if not may_read:
         said += " (run as the job's own user, or with CAP_SYS_PTRACE)"
     return said

@@ -79,7 +79,7 @@ def _of_py_spy_json(data: bytes) -> tuple[int | None, tuple[Thread, ...]]:
         Thread(
             name=thread.thread_name or f"thread {thread.thread_id:#x}",
             is_main=thread.thread_name == "MainThread" or thread.os_thread_id == thread.pid,
-            frames=tuple(frame(it.filename, it.line, it.name) for it in thread.frames),
+            frames=tuple(frame(it.filename, it.line, _function(it.name)) for it in thread.frames),
             active=thread.active,
             holds_gil=thread.owns_gil,
         )
@@ -89,6 +89,12 @@ def _of_py_spy_json(data: bytes) -> tuple[int | None, tuple[Thread, ...]]:
     return pid, threads
 
 
+def _function(name: str) -> str:
+    """Without symbols py-spy names the address, another in each process; gdb says "??"."""
+    return "??" if _ADDRESS.fullmatch(name) else name
+
+
+_ADDRESS = re.compile(r"0x[0-9a-f]+")
 _PROCESS = re.compile(r"^(?:Python process|Process) (\d{1,18}):?", re.MULTILINE)
 _PY_SPY_THREAD = re.compile(r"Thread (?P<id>\S+)(?: \((?P<how>[^)]*)\))?(?:: \"(?P<name>.*)\")?\s*\Z")
 _PLACE = re.compile(r"(?P<file>.+?)(?::(?P<line>\d{1,18}))?\Z")
@@ -129,7 +135,7 @@ def _py_spy_frame(line: str) -> Frame | None:
     found = _PLACE.match(place.removesuffix(")"))
     if not (bracket and found and place.endswith(")") and line.startswith("    ")):
         return None
-    return frame(found["file"], int(found["line"] or 0), function[4:])
+    return frame(found["file"], int(found["line"] or 0), _function(function[4:]))
 
 
 _FAULT_THREAD = re.compile(

@@ -76,7 +76,7 @@ def gather(
     """
     since_t = _since(state)
     dumps = _files(run_dir.comm_traces(state.attempt), None, until_t)
-    found, unread = stacks.read(_files(run_dir.stacks(state.attempt), since_t, until_t))
+    found, unread = stacks.read(_stack_files(run_dir.stacks(state.attempt), since_t, until_t))
     told = logs_about(run_dir, state, until_t=until_t, logs=logs)
     known = told.known
     examined = hang.examine(
@@ -135,6 +135,15 @@ def _files(folder: Path, since_t: float | None, until_t: float | None) -> list[P
             if (since_t is None or written_t >= since_t) and (until_t is None or written_t <= until_t):
                 found.append(path)
     return found
+
+
+def _stack_files(folder: Path, since_t: float | None, until_t: float | None) -> list[Path]:
+    """Without the rank_N.txt that each rank keeps open for its last stack, as long as they are empty."""
+    return [it for it in _files(folder, since_t, until_t) if it.suffix != ".txt" or not _is_empty(it)]
+
+
+def _is_empty(path: Path) -> bool:
+    return path.is_file() and not path.stat().st_size
 
 
 def _aborted(run_dir: RunDir, state: RunState) -> list[int]:

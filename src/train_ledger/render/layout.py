@@ -104,7 +104,7 @@ def _finding(
         ("what", f"{words.what_happened(finding, answer)} ({finding.kind})"),
         ("group", words.group(finding.group)),
         ("operation", words.place(finding)),
-        ("stands in", finding.frame),
+        (words.place_in_code(finding), finding.frame),
         ("who waits", words.who_waits(finding, answer)),
         ("suspected", finding.cause_suspected),
         ("to mend", finding.fix),

@@ -9,7 +9,17 @@ from train_ledger.answer import CAUSES, Diagnosis, Finding, Group, HangAnswer, I
 from train_ledger.render.harmless import harmless
 from train_ledger.render.ranks import ranks_in_brief
 
-__all__ = ["duration", "group", "impact", "moment", "place", "verdict", "what_happened", "who_waits"]
+__all__ = [
+    "duration",
+    "group",
+    "impact",
+    "moment",
+    "place",
+    "place_in_code",
+    "verdict",
+    "what_happened",
+    "who_waits",
+]
 
 _DIFFERENT = {
     "collective_type_mismatch": "operations",
@@ -133,6 +143,11 @@ def place(finding: Finding) -> str | None:
     number = "" if finding.seq is None else f"sequence number {finding.seq}"
     state = "" if finding.state is None else f"state {finding.state}"
     return ", ".join(part for part in (finding.op or "", number, state) if part)
+
+
+def place_in_code(finding: Finding) -> str:
+    """What the frame of a finding is: where the culprit stands by its stack, else where it last called."""
+    return "stands in" if any("stack of rank " in line for line in finding.evidence) else "last call"
 
 
 def group(group: Group | None) -> str | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from train_ledger.answer import CAUSES, Diagnosis, NextCommand
 from train_ledger.dash.page.markup import Child, Safe, element, join, whole
 from train_ledger.dash.page.view import PageView, headline
-from train_ledger.render import duration
+from train_ledger.render import duration, place_in_code
 
 __all__ = ["verdict_part"]
 
@@ -40,7 +40,7 @@ def _found(diagnosis: Diagnosis) -> Iterable[Safe]:
     facts: list[tuple[str, Child]] = [
         ("cause", _cause(diagnosis.cause)),
         ("confidence", diagnosis.confidence),
-        *(("stands in", finding.frame) for finding in findings if finding.frame),
+        *((place_in_code(finding), finding.frame) for finding in findings if finding.frame),
     ]
     if diagnosis.impact is not None:
         hours = f"{diagnosis.impact.gpu_hours:,.2f} GPU-hours"
