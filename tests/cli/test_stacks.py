@@ -253,7 +253,10 @@ def test_a_run_says_its_hosts_itself_and_what_they_say_is_kept(pids: list[int], 
 def test_a_rank_that_two_hosts_claim_is_told_once(script: Path) -> None:
     with _job(script, "tl-twice", "collective", "loader"):
         told = json.loads(
-            _stacks("--job", "tl-twice", "--launcher", "sh -c {command}", "--hosts", "a,b", "--json").stdout
+            _stacks(
+                *("--job", "tl-twice", "--json", "--hosts", "a,b"),
+                *("--launcher", "env REACHED={host} sh -c {command}"),
+            ).stdout
         )
     assert sorted(rank for group in told["groups"] for rank in group["ranks"]) == [0, 1]
     assert {it["file"]: it["why"] for it in told["unreadable"]} == {

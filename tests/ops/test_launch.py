@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from train_ledger.ops.hosts import HostsError, hosts_in
-from train_ledger.ops.launch import TEMPLATES, Launcher, LauncherError, Outcome, launch
+from train_ledger.ops.launch import TEMPLATES, Launcher, LauncherError, Outcome, answer_line, launch
 
 SHELL = Launcher.of("sh -c {command}")
 
@@ -44,6 +44,8 @@ def test_nothing_goes_through_a_shell_on_this_side(tmp_path: Path) -> None:
         ("echo cannot resolve $1 >&2; exit 255", "ended with status 255: cannot resolve a"),
         ("exit 3", "ended with status 3"),
         ("kill -9 $$", "ended by SIGKILL"),
+        ("kill -40 $$", "ended by signal 40"),
+        ("exec cat /dev/zero >&2", "given up: more than 8388608 bytes of complaints"),
         ("sleep 60", "no answer within 0.3 s"),
         ("cat /dev/zero", "given up: it answered more than the 1000 bytes allowed"),
     ],
@@ -111,8 +113,45 @@ def test_a_file_of_hosts_may_be_that_of_mpi(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", ",", "a b", "-l", "a;b", "n[1-99999999]", "n[1-x]", "n[]", "@/no/such/file", "$(x)"]
+    "text",
+    [
+        "",
+        ",",
+        "a b",
+        "-l",
+        "a;b",
+        "n[1-99999999]",
+        "n[1-x]",
+        "n[]",
+        "@/no/such/file",
+        "$(x)",
+        "n[1-3",
+        "n1-3]",
+    ],
 )
 def test_what_is_no_host_is_refused(text: str) -> None:
     with pytest.raises(HostsError):
         hosts_in(text)
+
+
+def test_brackets_without_end_cost_no_more_than_their_length(tmp_path: Path) -> None:
+    (tmp_path / "hosts").write_text("[" * 2_000_000)
+    started = time.monotonic()
+    with pytest.raises(HostsError, match="a bracket that is not paired"):
+        hosts_in(f"@{tmp_path}/hosts")
+    assert time.monotonic() - started < 5
+
+
+def test_several_hosts_need_a_template_that_tells_them_apart() -> None:
+    with pytest.raises(LauncherError, match=r"no \{host\} in it, and there are 2 hosts"):
+        [*launch(SHELL, ["a", "b"], ["true"], timeout_s=10)]
+
+
+def test_the_answer_is_found_behind_greetings() -> None:
+    assert answer_line(b'Welcome!\r\n50%\r{"schema":1}\r\nbye {"schema":2}\n') == b'{"schema":1}'
+    assert answer_line(b'{"schema":1}') == b'{"schema":1}'
+    assert answer_line(b"y\n" * 1000) is None
+
+
+def test_of_a_flood_only_the_beginning_is_kept() -> None:
+    assert len(run("yes", most_bytes=1 << 20)["a"].output) == 4096

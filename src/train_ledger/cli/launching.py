@@ -71,6 +71,12 @@ def hosts_named(text: str | None, run_dir: RunDir | None) -> tuple[str, ...]:
 
 
 def program_named(text: str | None, run: Path | None, verb: str) -> list[str]:
-    """The first words of the command for the other side, RUN's whole path with them."""
-    program = shlex.split(text) if text else [sys.executable, "-m", "train_ledger"]
+    """The first words of the command for the other side, RUN's whole path with them.
+
+    Raises BadInputError for a program that is no words of a shell.
+    """
+    try:
+        program = shlex.split(text) if text else [sys.executable, "-m", "train_ledger"]
+    except ValueError as error:
+        raise BadInputError(f"--program {text!r}: {error}") from error
     return [*program, verb, *([str(run.absolute())] if run else [])]

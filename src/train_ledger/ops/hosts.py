@@ -16,7 +16,8 @@ __all__ = ["HostsError", "hosts_in", "is_host"]
 _MOST_HOSTS = 100_000
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,252}")
 _RANGES = re.compile(r"(?P<before>[^\[\],]*)\[(?P<ranges>[0-9,-]+)\](?P<after>[^\[\],]*)")
-_ENTRY = re.compile(r"(?:[^,\[]|\[[^\]]*\])+")
+_ENTRY = re.compile(r"(?:[^,\[\]]|\[[^\[\]]*\])+")
+_COMMAS = re.compile(r"[,\s]*")
 _MOST_BYTES = 16 << 20
 
 
@@ -44,7 +45,7 @@ def hosts_in(text: str) -> tuple[str, ...]:
     lines = _lines_of(Path(text[1:])) if text.startswith("@") else [text]
     found: dict[str, None] = {}
     for line in lines:
-        for entry in _ENTRY.findall(line):
+        for entry in _entries(line):
             for host in _expanded(entry.strip()):
                 if not is_host(host):
                     raise HostsError(f"{host[:80]!r} is no name of a host")
@@ -64,6 +65,22 @@ def _lines_of(path: Path) -> Iterable[str]:
         raise HostsError(f"{path}: {error.strerror or error}") from error
     words = (line.partition("#")[0].split() for line in lines)
     return [some[0] for some in words if some]
+
+
+def _entries(line: str) -> Iterator[str]:
+    """What stands between the commas outside of brackets; all of the line is one of these or a comma."""
+    at = _gap(line, 0)
+    while at < len(line):
+        entry = _ENTRY.match(line, at)
+        if entry is None:
+            raise HostsError(f"{line[at : at + 80]!r}: a bracket that is not paired")
+        yield entry[0]
+        at = _gap(line, entry.end())
+
+
+def _gap(line: str, at: int) -> int:
+    found = _COMMAS.match(line, at)
+    return found.end() if found else at
 
 
 def _expanded(entry: str) -> Iterator[str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
+import re
 import shlex
 import signal
 import subprocess
@@ -34,6 +35,8 @@ TEMPLATES = {
 _LOOK_EVERY_S = 0.05
 _MOST_COMPLAINT_BYTES = 8 << 20
 _SHOWN_COMPLAINT = 300
+_SHOWN_JUNK_BYTES = 4096
+_ANSWER = re.compile(rb'(?:\A|[\r\n])(\{"schema":[^\r\n]*)')
 
 
 class LauncherError(Exception):
@@ -97,8 +100,11 @@ def launch(
 ) -> Iterator[Outcome]:
     """Run `argv` on every host, `at_once` at a time; the outcomes as they come, one a host.
 
-    Whoever leaves the iterator early ends what still runs.
+    Whoever leaves the iterator early ends what still runs. Raises LauncherError for a template without {host}
+    and several hosts: all of them would be one.
     """
+    if len(hosts) > 1 and not any("{host}" in word for word in launcher.words):
+        raise LauncherError(f"the launcher has no {{host}} in it, and there are {len(hosts)} hosts")
     ending = threading.Event()
     # A host's answer may be long: no more of them wait to be taken than are asked at once.
     outcomes: queue.Queue[Outcome] = queue.Queue(maxsize=max(1, at_once))
@@ -128,7 +134,8 @@ def launch(
 
 def answer_line(output: bytes) -> bytes | None:
     """The line that is our own JSON, whatever a login shell says before and after it; None without one."""
-    return next((line for line in output.splitlines() if line.startswith(b'{"schema":')), None)
+    found = _ANSWER.search(output)
+    return found[1] if found else None
 
 
 def _run(
@@ -154,7 +161,9 @@ def _run(
         if why is None and process.returncode != 0:
             why = _words(complaint, process.returncode)
         output.seek(0)
-        return Outcome(host, output.read(most_bytes), why, time.monotonic() - started)
+        # Of what was cut off only the beginning is shown; many hosts may flood us at once.
+        wanted = most_bytes if _size(output) <= most_bytes else min(most_bytes, _SHOWN_JUNK_BYTES)
+        return Outcome(host, output.read(wanted), why, time.monotonic() - started)
 
 
 def _wait(
@@ -173,8 +182,10 @@ def _wait(
             pass
         else:
             return None if _size(output[0]) <= output[1] else _too_much(output[1])
-        if _size(output[0]) > output[1] or _size(complaint) > _MOST_COMPLAINT_BYTES:
+        if _size(output[0]) > output[1]:
             return _too_much(output[1])
+        if _size(complaint) > _MOST_COMPLAINT_BYTES:
+            return f"given up: more than {_MOST_COMPLAINT_BYTES} bytes of complaints"
         if time.monotonic() > deadline:
             return f"no answer within {timeout_s:g} s"
         if ending.is_set():
@@ -200,5 +211,13 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 def _words(complaint: IO[bytes], status: int) -> str:
     complaint.seek(max(0, _size(complaint) - 4096))
     lines = [it.strip() for it in complaint.read().decode("utf-8", "replace").splitlines() if it.strip()]
-    how = f"ended by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
+    how = f"ended by {_signal(-status)}" if status < 0 else f"ended with status {status}"
     return f"{how}: {lines[-1][:_SHOWN_COMPLAINT]}" if lines else how
+
+
+def _signal(number: int) -> str:
+    """Its name; those of real time have none but the first and the last."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
