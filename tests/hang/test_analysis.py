@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import socket
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +14,7 @@ from hypothesis import strategies as st
 from hang.recorder import Job, answer_of, dump_of
 from train_ledger.answer import HangAnswer, to_json
 from train_ledger.hang import RankKnowledge
-from train_ledger.hang.analysis import reason
+from train_ledger.hang.analysis import analyse, reason
 from train_ledger.hang.dump import reduce_dump
 from train_ledger.hang.dump_files import Dumps
 from train_ledger.render import verdict
@@ -419,6 +421,21 @@ def test_the_recorders_own_count_says_that_a_rank_did_not_come(
     job.issue([0, 2, 3])
     job.enqueued = {1: count}
     assert answer_of(job, ring=20).culprits == culprits
+
+
+@pytest.mark.parametrize(("age_s", "confidence"), [(0.3, "low"), (30, "high")])
+def test_a_wait_that_has_only_begun_is_no_sure_sign(age_s: float, confidence: str, tmp_path: Path) -> None:
+    """Dumps of a job that runs: rank 1 is one operation behind, for now."""
+    job = Job(3)
+    job.issue(range(3), done=True)
+    job.issue([0, 2])
+    folder = job.write(tmp_path)
+    written = job.entries[0][-1]["time_created_ns"] / 1e9 + age_s
+    for file in folder.iterdir():
+        os.utime(file, (written, written))
+    answer = analyse([folder])
+    assert (answer.culprits, answer.confidence) == ((1,), confidence)
+    assert ("may be a job that runs" in answer.findings[0].evidence[0]) == (confidence == "low")
 
 
 def test_one_name_for_several_groups_is_not_mixed_up() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import inf
 
 from train_ledger.answer import Confidence, Finding
 from train_ledger.hang.dump import Dump, Op
@@ -19,6 +20,8 @@ __all__ = ["Evidence", "confidence_of", "finding_of"]
 
 _SHOWN = 3
 _MOST_LINES = 9
+_YOUNG_S = 2.0
+"""Ranks of a job that runs are apart as long as this, too."""
 _LONGEST_HANG_S = 24 * 3600
 """Beyond, the file was copied or unpacked, and its time says nothing."""
 
@@ -54,7 +57,12 @@ def _shortened(lines: Sequence[str]) -> Sequence[str]:
 
 
 def confidence_of(root: Root, evidence: Evidence) -> Confidence:
-    """High: dumps of all members and a clear majority, or the stack agrees. Low: a dump is missing."""
+    """High: dumps of all members and a clear majority, or the stack agrees. Low: a dump is missing.
+
+    Low, too, where the wait had only begun when the dumps were written: it may have ended since.
+    """
+    if _is_young(root, evidence):
+        return "low"
     stands = {stand_of(evidence.stacks[rank]).where for rank in root.culprits if rank in evidence.stacks}
     if not root.seen:
         return "medium" if stands == {"host"} else "low"
@@ -131,9 +139,21 @@ def _who_waits(root: Root) -> str:
 
 def _since(root: Root, evidence: Evidence) -> str:
     """How long it had been pending when the dump was written; silent where the file's time cannot be that."""
+    if _is_young(root, evidence):
+        return f", pending for less than {_YOUNG_S:.0f} s when it was dumped: it may be a job that runs"
+    age_s = _pending_s(root, evidence)
+    return f", pending for {age_s:.0f} s when it was dumped" if _YOUNG_S <= age_s < _LONGEST_HANG_S else ""
+
+
+def _is_young(root: Root, evidence: Evidence) -> bool:
+    """Whether it is a wait, not a difference, and had begun right before the dump was written."""
+    return root.mismatch is None and -_YOUNG_S < _pending_s(root, evidence) < _YOUNG_S
+
+
+def _pending_s(root: Root, evidence: Evidence) -> float:
+    """By the time of the file; without end where there is none."""
     dump = evidence.dumps.get(root.waiting[0]) if root.waiting else None
-    age_s = dump.mtime - root.op.created_ns / 1e9 if dump else 0.0
-    return f", pending for {age_s:.0f} s when it was dumped" if 1 <= age_s < _LONGEST_HANG_S else ""
+    return dump.mtime - root.op.created_ns / 1e9 if dump and dump.mtime and root.op.created_ns else inf
 
 
 def _pair(root: Root) -> str:
