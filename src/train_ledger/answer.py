@@ -51,7 +51,7 @@ HANG_KINDS = (
 
 CAUSES = {
     "none": "nothing wrong",
-    "unknown": "wrong, but the evidence does not say why",
+    "unknown": "what is wrong, if anything, the evidence does not say",
     "hang.rank_missing": "a rank never came to a collective, and it is not known where it stands",
     "hang.mismatch": "ranks came with different operations, sizes or types, or in different orders",
     "hang.host": "a rank stands in host code, by its stack",

@@ -136,6 +136,16 @@ def test_an_empty_folder_is_not_called_healthy(tmp_path):
     assert any("no rank has written a line" in line for line in found.not_observed)
 
 
+def test_the_folder_above_a_run_or_in_it_leads_to_the_run(tmp_path):
+    made = fleet.write(tmp_path / "r42", fault="hang", culprit=5, hosts=2, ranks_per_host=4)
+    put_dumps(made, behind={5})
+    for folder in (tmp_path, made.run_dir.comm_traces(), made.run_dir.path / "signals"):
+        found = diagnose(fleet.RunDir(folder), Config())
+        commands = [step.command for step in found.next]
+        assert commands[0] == f"train-ledger diagnose {made.run_dir.path}"
+        assert (f"train-ledger hang {folder}" in commands) == (folder.name == "comm_traces")
+
+
 def test_the_next_commands_can_be_pasted_whatever_the_folder_is_called(tmp_path):
     made = fleet.write(tmp_path / "my run; rm -rf x", fault="hang", culprit=5, hosts=2, ranks_per_host=4)
     commands = [step.command for step in at_its_end(made).next]

@@ -193,7 +193,7 @@ def test_thousands_of_missing_dumps_do_not_push_the_verdict_off_the_screen() -> 
     unreadable = tuple(Unreadable(f"rank_{rank}", "empty") for rank in range(5000))
     told = as_text(replace(MISSING, unreadable=unreadable))
     assert len(told.splitlines()) < 70
-    assert "more; --json lists all" in told
+    assert "  - 5000 files and folders: empty – " in told
 
 
 HOSTILE = "all\x1b[2J\x1b]52;c;cm0gLXJm\x07_reduce\r\n\x9b31m\u202egnp\x00\ud800[red]"
@@ -249,3 +249,13 @@ def test_colour_is_for_terminals_that_want_it(
     stream: io.StringIO, environment: dict[str, str], wanted: bool
 ) -> None:
     assert wants_colour(stream, environment) is wanted
+
+
+def test_many_files_that_are_not_read_for_one_reason_are_counted() -> None:
+    unread = [Unreadable(f"rank_{rank}", "empty file") for rank in range(1000)]
+    told = as_text(
+        HangAnswer("cannot_tell", unreadable=(*unread, Unreadable("rank_7.log", "no regular file")))
+    )
+    assert "  - 1000 files and folders: empty file – rank_0, rank_1, rank_2, …; --json lists all\n" in told
+    assert "  - rank_7.log: no regular file\n" in told
+    assert told.count("\n") < 10

@@ -12,6 +12,7 @@ from train_ledger.hang import stacks
 from train_ledger.hang.analysis import Examination, analyse, examine
 from train_ledger.hang.causes import suspect_place
 from train_ledger.hang.knowledge import RankKnowledge, first_fallen, in_words
+from train_ledger.hang.misplaced import meant_instead
 from train_ledger.hang.next_commands import REPRODUCE, reproduced_by
 from train_ledger.hang.stacks import RankStack, StackGroup
 
@@ -25,6 +26,7 @@ __all__ = [
     "examine",
     "first_fallen",
     "in_words",
+    "meant_instead",
     "reproduced_by",
     "stacks",
     "suspect_place",

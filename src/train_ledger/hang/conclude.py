@@ -145,7 +145,7 @@ def _groups(views: Sequence[GroupView]) -> str:
 
 def _gaps(missing: Sequence[int], read: Dumps, evidence: Evidence) -> Iterator[str]:
     if not read.dumps:
-        yield "dumps: none could be read"
+        yield "no dump could be read"
     if missing:
         yield f"{_dumps_of(missing)}: none was found, so whether {_joined(missing)} is not known"
         yield from _reasons(missing, evidence)

@@ -43,7 +43,7 @@ def _of_folder(folder: Path) -> NextCommand | None:
     if _holds_logs(folder, 3):
         return NextCommand("there are logs of ranks", f"train-ledger hang --logs {_quoted(folder)}")
     files = [it for it in _some(folder) if rank_of(it.name) is not None and it.is_file()]
-    if any(_begins(it, _BEGINS_DUMP) for it in files):
+    if any(_begins(it, _BEGINS_DUMP) for it in files if it.suffix != ".jsonl"):  # as signals are
         return NextCommand("there may be dumps in it", f"train-ledger hang {_quoted(folder)}")
     return _stacks(folder) if any(map(_is_stack, files)) else None
 

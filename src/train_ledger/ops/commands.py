@@ -9,13 +9,18 @@ from __future__ import annotations
 import shlex
 import socket
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from train_ledger.answer import Diagnosis, NextCommand
+from train_ledger.hang import meant_instead
 from train_ledger.ledger import RunState
 from train_ledger.run_dir import RunDir
 
 __all__ = ["next_commands"]
+
+_SIGNALS = "signals"
+_MOST_RUNS = 3
 
 
 def next_commands(
@@ -24,7 +29,19 @@ def next_commands(
     """What to run next for a diagnosis; empty where nothing is wrong."""
     if diagnosis.cause == "none":
         return ()
-    return (*_look(run_dir, state, diagnosis), *_restart(run))
+    misplaced = () if state.ranks else _meant_instead(run_dir.path)
+    return (*misplaced, *_look(run_dir, state, diagnosis), *_restart(run))
+
+
+def _meant_instead(folder: Path) -> Iterable[NextCommand]:
+    """Where no rank wrote a line: the run above this folder or below it, or dumps and logs in it."""
+    try:
+        runs = [it for it in (folder.resolve().parent, *sorted(folder.iterdir())) if (it / _SIGNALS).is_dir()]
+    except OSError:
+        return
+    for run in runs[-_MOST_RUNS:]:
+        yield NextCommand("that is a run directory", f"train-ledger diagnose {shlex.quote(str(run))}")
+    yield from meant_instead([str(folder)])
 
 
 def _look(run_dir: RunDir, state: RunState, diagnosis: Diagnosis) -> Iterable[NextCommand]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from train_ledger.answer import CAUSES, STATES, Diagnosis, Finding, HangAnswer
+from train_ledger.answer import CAUSES, STATES, Diagnosis, Finding, HangAnswer, Unreadable
 from train_ledger.render import words
 from train_ledger.render.drawn import drawn_sections
 from train_ledger.render.picture import Picture
@@ -12,6 +12,8 @@ from train_ledger.render.ranks import ranks_in_brief
 from train_ledger.render.report import Report, Section, Tone, commands, pairs, points, ruled_out
 
 __all__ = ["report_of"]
+
+_MOST_OF_ONE_REASON = 4
 
 
 def report_of(
@@ -120,9 +122,22 @@ def _not_read(answer: HangAnswer) -> list[str]:
     missing = answer.missing_dumps
     return [
         *([f"no dump of {ranks_in_brief(missing)}"] if missing else []),
-        *(f"{unread.file}: {unread.why}" for unread in answer.unreadable),
+        *_by_reason(answer.unreadable),
         *(f"{stale}: stale, left out" for stale in answer.stale),
     ]
+
+
+def _by_reason(unread: Iterable[Unreadable]) -> Iterable[str]:
+    """One line a file; where many have one reason they are counted, and some of them named."""
+    files: dict[str, list[str]] = {}
+    for it in unread:
+        files.setdefault(it.why, []).append(it.file)
+    for why, named in files.items():
+        if len(named) <= _MOST_OF_ONE_REASON:
+            yield from (f"{file}: {why}" for file in named)
+        else:
+            some = ", ".join(named[: _MOST_OF_ONE_REASON - 1])
+            yield f"{len(named)} files and folders: {why} – {some}, …; --json lists all"
 
 
 def _state(state: str) -> str:
