@@ -59,3 +59,31 @@ def test_a_stage_that_always_took_another_order_is_not_accused() -> None:
     job.issue([2, 3], size=((1,),))
     answer = answer_of(job)
     assert (answer.kind, answer.culprits) == ("cycle", (1,))
+
+
+def two_queues(orders: list[str]) -> Job:
+    """Each rank issues the same two operations in its own order, and its GPU takes them in that."""
+    job = Job(len(orders))
+    for name in "ab":
+        job.group(name, range(len(orders)), name)
+        job.issue(range(len(orders)), group=name, done=True)
+    for rank, order in enumerate(orders):
+        for name in order:
+            job.issue([rank], group=name)
+    return job
+
+
+def test_two_ranks_that_queued_in_opposite_orders_are_a_circle() -> None:
+    """Two have no majority; that they wait for each other is certain all the same."""
+    answer = answer_of(two_queues(["ab", "ba"]))
+    assert (answer.kind, answer.culprits, answer.confidence) == ("cycle", (0, 1), "medium")
+
+
+def test_queues_of_one_order_are_no_circle() -> None:
+    answer = answer_of(two_queues(["ab", "ab"]))
+    assert (answer.kind, answer.culprits) == ("no_mismatch", ())
+
+
+def test_of_four_queues_the_one_of_another_order_is_the_cause() -> None:
+    answer = answer_of(two_queues(["ab", "ab", "ba", "ab"]))
+    assert (answer.kind, answer.culprits) == ("cycle", (2,))

@@ -46,20 +46,28 @@ def _places(ranks: Sequence[int], waits: Iterable[Wait]) -> dict[int, Wait]:
 
 
 def crossed_queues(waits: Sequence[Wait], views: Sequence[GroupView]) -> list[Root]:
-    """Circles in which some issued everything and their GPUs wait; only those whose cause can be told."""
-    waits = [*_queued(views), *(wait for wait in waits if wait.targets)]
+    """Circles in which some issued everything and their GPUs wait.
+
+    Where the cause cannot be told, only those of ranks that all issued everything, each with another order
+    than the next: no common order of calls makes such a circle.
+    """
+    queued = list(_queued(views))
+    in_queues = {rank for wait in queued for rank in wait.waiters}
+    waits = [*queued, *(wait for wait in waits if wait.targets)]
     graph = WaitGraph()
     for wait in waits:
         graph.add(wait.waiters, wait.targets)
     roots = []
     for ranks in graph.roots():
-        place = _places(ranks, waits) if len(ranks) > 1 else {}
-        if odd := out_of_order(place, views):
-            wait = place[min(odd)]
-            rest = tuple(rank for rank in ranks if rank not in odd)
-            roots.append(
-                Root("cycle", tuple(odd), wait.view, wait.seq, wait.op, rest, why=tuple(odd.values()))
-            )
+        if len(ranks) < 2:
+            continue
+        place = _places(ranks, waits)
+        odd = out_of_order(place, views)
+        culprits = tuple(odd) or (tuple(ranks) if in_queues.issuperset(ranks) else ())
+        if culprits:
+            wait = place[min(culprits)]
+            rest = tuple(rank for rank in ranks if rank not in culprits)
+            roots.append(Root("cycle", culprits, wait.view, wait.seq, wait.op, rest, why=tuple(odd.values())))
     return roots
 
 
