@@ -75,3 +75,14 @@ def test_a_configuration_that_is_there_and_no_file_is_not_taken_for_none(run, ma
     make(run.config_file)
     with pytest.raises(ConfigError, match=rf"train-ledger\.toml: .*{why}"):
         load(run)
+
+
+def test_a_home_that_may_not_be_looked_into_has_no_configuration(monkeypatch):
+    """As after `sudo -u`, which keeps HOME. Root may look everywhere, so that the system is stood in for."""
+
+    def refused(path, **_):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr("os.lstat", refused)
+    monkeypatch.setattr("train_ledger.config.read_small", refused)
+    assert load() == Config()

@@ -151,7 +151,8 @@ def load(run_dir: RunDir | None = None) -> Config:
 def _candidates(run_dir: RunDir | None) -> list[Path]:
     home = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
     own = [run_dir.config_file] if run_dir else []
-    return [*own, Path(home) / "train-ledger" / "train-ledger.toml"]
+    users = Path(home) / "train-ledger" / "train-ledger.toml"
+    return [*own, users] if os.path.lexists(users) else own  # false, too, where the home is another user's
 
 
 def _read(path: Path) -> Config:

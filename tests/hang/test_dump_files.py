@@ -424,3 +424,14 @@ def test_four_small_dumps_are_analysed_within_a_second(tmp_path: Path) -> None:
         analyse([folder])
         took_s.append(time.monotonic() - started)
     assert min(took_s) < 1.0
+
+
+def test_without_a_reader_every_file_is_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where no process more is to be had."""
+    for rank in range(3):
+        (tmp_path / f"rank_{rank}").write_bytes(b"{}")
+    (tmp_path / "python").touch(mode=0o600)
+    monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
+    read = read_dumps(sorted(tmp_path.glob("rank_*")), Limits())
+    assert {it.why for it in read.unreadable} == {"its reader cannot be started: Permission denied"}
+    assert read.damaged == (0, 1, 2)

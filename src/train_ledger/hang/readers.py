@@ -80,7 +80,10 @@ class _Worker:
 
     def ask(self, job: Job) -> Reply:
         message = self._encoder.encode(job)
-        process = self._process or self._start()
+        try:
+            process = self._process or self._start()
+        except OSError as error:  # no memory, no process to be had, or a Python that may not be run
+            return Reply(None, f"its reader cannot be started: {error.strerror}")
         answer: bytes | None = None
         with contextlib.suppress(BrokenPipeError):
             _stdin(process).write(HEADER.pack(len(message)) + message)

@@ -70,7 +70,8 @@ def _read(job: Job, memory_bytes: int) -> Reply:
         loaded = load(Path(os.fsdecode(job.path)))
         reply = _reduced(job, loaded)
     except (RefusedError, OSError) as error:
-        return Reply(None, str(error).encode("utf-8", "replace").decode())
+        why = getattr(error, "strerror", None) or str(error)  # the system's without number and file
+        return Reply(None, why.encode("utf-8", "replace").decode())
     except MemoryError:
         return Reply(None, f"refused: it asks for more than {memory_bytes >> 20} MiB of memory")
     except RecursionError:
