@@ -55,6 +55,24 @@ def test_the_folders_of_several_nodes(tmp_path: Path) -> None:
     assert hang(tmp_path / "node-0", archives[1])["culprits"] == [2]
 
 
+def test_the_folder_above_the_dumps_is_as_good_and_it_is_said(tmp_path: Path) -> None:
+    job(2).write(tmp_path / "case" / "dumps")
+    (tmp_path / "case" / "expected.json").write_text("{}")
+    (tmp_path / "case" / "logs").mkdir()
+    (tmp_path / "case" / "logs" / "rank_0.log").write_text("step 1")
+    answer = hang(tmp_path / "case")
+    assert answer["culprits"] == [2]
+    assert "those in its folder dumps were read" in answer["unreadable"][0]["why"]
+
+
+def test_which_of_two_folders_of_dumps_is_meant_is_not_guessed(tmp_path: Path) -> None:
+    for name in ("monday", "tuesday"):
+        job(2).write(tmp_path / name)
+    answer = hang(tmp_path)
+    assert (answer["verdict"], answer["culprits"]) == ("cannot_tell", [])
+    assert len(answer["unreadable"]) == 2
+
+
 def test_of_a_folder_of_attempts_the_latest_is_read_and_the_others_are_listed(tmp_path: Path) -> None:
     traces = tmp_path / "comm_traces"
     job(1).write(traces)

@@ -1,7 +1,7 @@
 """What is read in the place of what was named?
 
 Files and folders as they are, archives unpacked into folders that go when the answer is given, and of several
-attempts the latest.
+attempts the latest. Of a folder that holds no dumps itself the one folder that does.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from train_ledger.config import Limits
 from train_ledger.hang.archive import is_archive, unpack
 from train_ledger.hang.attempts import latest_attempts
 from train_ledger.hang.dump_files import Dumps, read_dumps, shown
+from train_ledger.hang.nearby import folder_meant
 
 __all__ = ["Unpacked", "read_named", "unpacked"]
 
@@ -35,6 +36,14 @@ class Unpacked:
     paths: list[Path] = field(default_factory=list)
     unreadable: list[Unreadable] = field(default_factory=list)
     _archives: dict[str, str] = field(default_factory=dict)
+
+    def meant_by(self, path: Path) -> Path:
+        """The folder of dumps in the folder that was named, where that one holds none; it is listed."""
+        meant = folder_meant(path)
+        if meant is not path:
+            why = f"holds no dumps itself: those in its folder {shown(Path(meant.name))} were read"
+            self.unreadable.append(Unreadable(shown(path), why))
+        return meant
 
     def named(self, file: str) -> str:
         for folder, archive in self._archives.items():
@@ -59,7 +68,7 @@ def unpacked(paths: Sequence[Path], limits: Limits) -> Iterator[Unpacked]:
                 found.unreadable += unpack(path, folder, limits)
                 whole += _folders_with_files(folder)
             else:
-                whole.append(path)
+                whole.append(found.meant_by(path))
         found.paths, left_out = latest_attempts(dict.fromkeys(whole))
         found.unreadable += [Unreadable(found.named(it.file), it.why) for it in left_out]
         yield found
