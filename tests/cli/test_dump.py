@@ -13,9 +13,11 @@ import sys
 import tarfile
 import threading
 import time
+import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -110,6 +112,33 @@ def test_a_run_without_ranks_says_so(tmp_path: Path) -> None:
     told = dump(tmp_path, "--timeout-s", 0.3)
     assert told.exit_code == 3
     assert "no rank of the run is known on this host: none has written a line" in told.stdout
+
+
+@pytest.mark.parametrize("kind", ["fifo", "endless", "large", "deep"])
+def test_what_is_no_reply_is_told_and_nothing_waits_for_it(tmp_path: Path, kind: str) -> None:
+    run = run_of(tmp_path, 1)
+    run.requests.mkdir()
+    with (
+        patch.object(uuid, "uuid4", return_value=uuid.UUID(int=0)),
+        patch.object(time, "time", return_value=1e9),
+    ):
+        reply = run.reply("dump-1000000000-00000000", 0)
+        if kind == "fifo":
+            os.mkfifo(reply)
+        elif kind == "endless":
+            reply.symlink_to("/dev/zero")
+        else:
+            reply.write_text("[" * (100_000 if kind == "deep" else 2_000_000))
+        told = dump(tmp_path, "--timeout-s", 0.3, "--json")
+    (missing,) = json.loads(told.stdout)["missing"]
+    assert told.exit_code == 3
+    wanted = {
+        "fifo": "is a FIFO",
+        "endless": "is a device",
+        "large": "is larger than 1 MiB",
+        "deep": "no answer",
+    }
+    assert wanted[kind] in missing["why"]
 
 
 def test_what_is_no_run_is_wrong_usage(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@ import contextlib
 import http.server
 import socketserver
 import threading
+import time
 
 import pytest
 
@@ -71,3 +72,40 @@ def test_a_server_that_is_gone_or_refuses_is_told_in_words(tmp_path, monkeypatch
     with serving(UnixServer(path, Handler)), pytest.raises(WorkerServerError, match="answered 500"):
         fetch_dump(f"unix:{path}", tmp_path / "rank_3")
     assert not (tmp_path / "rank_3").exists()
+
+
+class Endless(Handler):
+    """Each word comes in time, and the answer never ends."""
+
+    begins = b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n"
+    goes_on = b"x"
+
+    def do_POST(self):
+        with contextlib.suppress(OSError):
+            self.wfile.write(self.begins)
+            while True:
+                self.wfile.write(self.goes_on)
+                time.sleep(0.02)
+
+
+class Continuing(Endless):
+    begins = goes_on = b"HTTP/1.1 100 Continue\r\n\r\n"
+
+
+@pytest.mark.parametrize("handler", [Endless, Continuing])
+def test_an_answer_without_end_is_given_up(tmp_path, handler):
+    path = str(tmp_path / "rank_3.sock")
+    with (
+        serving(UnixServer(path, handler)),
+        pytest.raises(WorkerServerError, match=r"no whole answer within 0\.5 s"),
+    ):
+        fetch_dump(f"unix:{path}", tmp_path / "rank_3", within_s=0.5)
+    assert not (tmp_path / "rank_3").exists()
+
+
+@pytest.mark.parametrize(
+    "address", ["tcp:127.0.0.1:" + "9" * 6000, "tcp:127.0.0.1:0", "unix:/\ud800", "unix:"]
+)
+def test_an_address_that_cannot_be_is_told(tmp_path, address):
+    with pytest.raises(WorkerServerError):
+        fetch_dump(address, tmp_path / "rank_3")

@@ -7,11 +7,13 @@ has one. Nobody is ended, nothing is waited for beyond its time, and what is mis
 
 from __future__ import annotations
 
+import errno
 import json
 import socket
 import threading
 import time
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -19,7 +21,7 @@ from typing import Protocol
 from train_ledger.hang.pickles import RefusedError, open_regular
 from train_ledger.ops.pipes import PipeError, Watched, ask_by_pipe, dump_places, pipe_prefix
 from train_ledger.ops.worker_server import WorkerServerError, fetch_dump
-from train_ledger.run_dir import RunDir, write_atomically
+from train_ledger.run_dir import RunDir, parsed_json, read_small, write_atomically
 from train_ledger.sources.rank_processes import variables_of
 
 __all__ = ["Asking", "Dumps", "await_dumps", "collect_dumps", "request_dumps"]
@@ -27,6 +29,8 @@ __all__ = ["Asking", "Dumps", "await_dumps", "collect_dumps", "request_dumps"]
 _LOOK_EVERY_S = 0.1
 _GRACE_S = 3.0
 _MOST_BYTES = 1 << 30
+_REPLY_BYTES = 1 << 20
+_SERVERS_AT_ONCE = 8
 
 
 class Rank(Protocol):
@@ -81,9 +85,12 @@ def await_dumps(run_dir: RunDir, ranks: Iterable[Rank], asking: Asking) -> Dumps
     by, failed = _await(run_dir, asking, asked)
     here = socket.gethostname()
     silent = [it for it in asked if it.rank in failed and it.host in (None, here)]
-    for it in silent:
-        if why := _ask_server(run_dir, it, by):
-            failed[it.rank] += why
+    with ThreadPoolExecutor(_SERVERS_AT_ONCE) as threads:
+        for it, why in zip(silent, threads.map(lambda it: _ask_server(run_dir, it), silent), strict=True):
+            if why is None:
+                by[it.rank] = "its worker server"
+            else:
+                failed[it.rank] += why
     _ask_pipes(run_dir, asking, [it for it in silent if it.rank not in by], by, failed)
     return Dumps(by, {rank: why for rank, why in failed.items() if rank not in by})
 
@@ -130,13 +137,17 @@ def _replies(
 
 def _reply(path: Path) -> Mapping[str, object] | None:
     try:
-        content = json.loads(path.read_bytes())
-    except (OSError, ValueError):
-        return None  # not answered yet, or caught in the middle of its rename on a slow file system
+        content = parsed_json(read_small(path, limit_bytes=_REPLY_BYTES))
+    except OSError as error:
+        if error.errno == errno.EINVAL:  # there is something, and it is no reply
+            return {"ok": False, "error": f"{path}: {error.strerror}"}
+        return None
+    except ValueError:
+        return None  # caught in the middle of its rename on a slow file system
     return content if isinstance(content, dict) else None
 
 
-def _ask_server(run_dir: RunDir, rank: Rank, by: dict[int, str]) -> str:
+def _ask_server(run_dir: RunDir, rank: Rank) -> str | None:
     """Fetches the dump of one rank from torch's own server; why that failed, "" where it has none."""
     if rank.worker_server is None:
         return ""
@@ -144,8 +155,7 @@ def _ask_server(run_dir: RunDir, rank: Rank, by: dict[int, str]) -> str:
         fetch_dump(rank.worker_server, run_dir.comm_trace_of(rank.rank, rank.attempt))
     except WorkerServerError as error:
         return f"; {error}"
-    by[rank.rank] = "its worker server"
-    return ""
+    return None
 
 
 def _ask_pipes(
