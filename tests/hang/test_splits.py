@@ -7,6 +7,9 @@ from typing import Any
 import pytest
 
 from hang.recorder import Job, answer_of
+from train_ledger.hang.analysis import reason
+from train_ledger.hang.dump import reduce_dump
+from train_ledger.hang.dump_files import Dumps
 
 SPLITS = [[1, 2, 3, 4], [5, 6, 7, 8], [1, 1, 1, 1], [0, 9, 0, 9]]
 """What rank i sends to rank j."""
@@ -99,3 +102,16 @@ def test_split_sizes_that_cannot_be_are_passed_over(value: Any) -> None:
     job = Job(4)
     job.issue(range(4), "all_to_all", size=[[8]], out=[[8]], more={"input_split_sizes": value})
     assert answer_of(job).kind == "no_mismatch"
+
+
+@pytest.mark.parametrize(("version", "kind"), [("2.3", "no_mismatch"), ("2.10", "size_or_syntax_mismatch")])
+def test_sizes_of_all_to_all_before_2_4_say_nothing(version: str, kind: str) -> None:
+    job = Job(2)
+    job.issue([0], "all_to_all", size=((8,),), out=((5,),))
+    job.issue([1], "all_to_all", size=((2,),), out=((9,),))
+    dumps = [
+        reduce_dump(job.content(rank) | {"version": version}, file=f"rank_{rank}", rank=rank, host=None)
+        for rank in range(2)
+    ]
+    answer = reason(Dumps(tuple(it for it in dumps if it)), stacks={}, known={}, world_size=2)
+    assert (answer.kind, answer.culprits) == (kind, ())

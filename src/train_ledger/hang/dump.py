@@ -22,6 +22,7 @@ from train_ledger.hang.entry_groups import entries_by_group
 from train_ledger.hang.essential import essentials
 from train_ledger.hang.group_table import enqueued_by_name, group_status, group_table
 from train_ledger.hang.held import Held, Key, OddTensorsError, hold
+from train_ledger.hang.old_sizes import without_doubtful_sizes
 from train_ledger.hang.schema import ordinary_rows
 from train_ledger.hang.understood import is_understood
 
@@ -112,6 +113,10 @@ def _summary(
     held = tuple(hold(key, of_group, retired, whole=whole, by_id=by_id) for key, of_group in groups.items())
     if lost:
         held = tuple(msgspec.structs.replace(of_group, exact=False) for of_group in held)
+    if _is_before_2_4(content.get("version")):
+        held = tuple(
+            msgspec.structs.replace(it, ops=tuple(map(without_doubtful_sizes, it.ops))) for it in held
+        )
     ids = {key[0]: text(of_group[0].get("pg_id")) for key, of_group in groups.items()}
     created = [integer(entry.get("time_created_ns")) or 0 for entry in (entries[:1] + entries[-1:])]
     last = op_of(entries[-1], retired, frames=True) if entries else None
@@ -131,6 +136,11 @@ def _summary(
         batching=batching,
         enqueued={} if any(it.backend == "gloo" for it in held) else enqueued_by_name(status, config, ids),
     )
+
+
+def _is_before_2_4(version: Any) -> bool:
+    numbers = text(version).split(".")[:2]
+    return all(map(str.isdecimal, numbers)) and [int(it[:9]) for it in numbers] < [2, 4]
 
 
 def _not_understood(lost: int, entries: int) -> str | None:
