@@ -38,6 +38,11 @@ def test_one_line_and_nothing_that_a_terminal_obeys() -> None:
     assert told.isprintable()
 
 
+def test_half_a_pair_of_utf_16_is_replaced_and_whole_ones_stay() -> None:
+    told = as_json({"a\udfff": ["\ud800", "\U0001f525", "b\\ud800"]}, indent=None)
+    assert json.loads(told) == {"schema": 1, "a\ufffd": ["\ufffd", "\U0001f525", "b\\ud800"]}
+
+
 def test_any_object_gets_the_schema() -> None:
     assert json.loads(as_json({"incident": "i1", "markdown": "# x"})) == {
         "schema": 1,

@@ -114,6 +114,18 @@ def test_what_is_not_read_is_said(tmp_path) -> None:
     )
 
 
+def test_a_linked_folder_is_told_where_it_leads_out(tmp_path) -> None:
+    put(tmp_path, "logs/2026/rank_0.log", CAUGHT)
+    put(tmp_path, "else/rank_1.log", CAUGHT)
+    (tmp_path / "logs" / "latest").symlink_to("2026")
+    (tmp_path / "logs" / "round").symlink_to("..")
+    (tmp_path / "logs" / "other").symlink_to("../else")
+    reading = read_log_files([tmp_path / "logs"])
+    assert [it.rank for it in reading.said] == [0]
+    (told,) = reading.skipped  # "latest" leads to what is read already
+    assert told.endswith(": is a link to a folder, not followed, and 1 more like it")
+
+
 def test_what_was_said_after_the_moment_that_is_asked_about_is_left_out(tmp_path) -> None:
     lines = "".join(
         f"{t}.5 n kernel: NVRM: Xid (PCI:0000:3b:00): 79, gone\n" for t in (1746493323, 1746499999)

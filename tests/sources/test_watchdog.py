@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 
 import pytest
 
@@ -211,6 +212,15 @@ def test_other_lines_say_nothing(line) -> None:
 def test_a_setting_that_start_up_mended_is_none() -> None:
     line = b"TORCH_NCCL_ASYNC_ERROR_HANDLING=1 was replaced by 3: 1 (TearDown) aborts the communicator first"
     assert said_in(line) == ()
+
+
+@pytest.mark.parametrize("mark", ["pair closure", "should dump", "TCPStore"])
+@pytest.mark.parametrize("piece", ["/", '"/', " /x", "[", "last enqueued work: ", "Rank 1,"])
+def test_a_line_of_one_piece_costs_no_more_than_its_length(mark, piece) -> None:
+    line = (mark + " " + piece * 60_000)[:60_000].encode()
+    started = time.process_time()
+    said_in(line)
+    assert time.process_time() - started < 0.25
 
 
 def test_no_mangled_line_is_an_error() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,22 +12,27 @@ from train_ledger.answer import SCHEMA, Diagnosis, HangAnswer, to_json
 
 __all__ = ["as_json"]
 
+_HALF_A_PAIR = re.compile("[\ud800-\udfff]")
+
 
 def as_json(answer: HangAnswer | Diagnosis | Mapping[str, Any], *, indent: int | None = 1) -> str:
     """The answer as one JSON object, keys in the order of the contract, `schema` first.
 
     Numbers that JSON has no word for are the strings "NaN", "Infinity" and "-Infinity", as in signal lines.
-    All is ASCII: nothing in it can reach a terminal as a control sequence. `indent` None: on one line.
+    Half a pair of UTF-16, which strict readers refuse, is the replacement character. All is ASCII: nothing in
+    it can reach a terminal as a control sequence. `indent` None: on one line.
     """
     plain = {"schema": SCHEMA, **answer} if isinstance(answer, Mapping) else to_json(answer)
-    return json.dumps(_finite(plain), indent=indent, allow_nan=False)
+    return json.dumps(_valid(plain), indent=indent, allow_nan=False)
 
 
-def _finite(value: Any) -> Any:
+def _valid(value: Any) -> Any:
+    if isinstance(value, str):
+        return value if value.isascii() else _HALF_A_PAIR.sub("\N{REPLACEMENT CHARACTER}", value)
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if isinstance(value, Mapping):
-        return {str(key): _finite(item) for key, item in value.items()}
+        return {_valid(str(key)): _valid(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
+        return [_valid(item) for item in value]
     return value

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
@@ -72,17 +72,33 @@ def read_log_files(
 
 def _files(paths: Iterable[Path], skipped: Skipped) -> Iterator[Path]:
     seen = 0
+    inside_of = [f"{os.path.realpath(path)}{os.sep}" for path in paths]
+
+    def told(link: Path) -> None:
+        if not f"{os.path.realpath(link)}{os.sep}".startswith(tuple(inside_of)):
+            skipped.count("is a link to a folder, not followed", str(link))
+
     for path in paths:
         folders = os.walk(
             path, onerror=lambda error: skipped.count(error.strerror or "unread", str(error.filename))
         )
-        inside = (Path(folder, name) for folder, _, names in folders for name in names)
+        inside = (it for folder, below, names in folders for it in _in_folder(folder, below, names, told))
         for file in inside if path.is_dir() else [path]:
             seen += 1
             if seen > _MOST_FILES:
                 skipped.count(f"is beyond the first {_MOST_FILES} files", str(file))
             elif not file.name.startswith("."):
                 yield file
+
+
+def _in_folder(
+    folder: str, below: Iterable[str], names: Iterable[str], linked: Callable[[Path], None]
+) -> Iterator[Path]:
+    """The files; a link to a folder is not followed, for it may lead round in a circle, and told."""
+    for name in below:
+        if os.path.islink(os.path.join(folder, name)):
+            linked(Path(folder, name))
+    yield from (Path(folder, name) for name in names)
 
 
 def _of_attempt(files: Sequence[Path], attempt: int | None) -> Iterator[tuple[Path, LogPlace]]:
@@ -178,7 +194,7 @@ class _Reader:
     def reading(self) -> LogReading:
         whose = self._whose()
         for name, rank in whose.items():
-            self._written_t.setdefault(rank, os.path.getmtime(name) if os.path.exists(name) else 0.0)
+            self._written_t.setdefault(rank, _written_t(name))
         return LogReading(
             tuple(_owned(it, whose) for it in self._said.values()),
             tuple(self._kernel),
@@ -197,6 +213,13 @@ class _Reader:
             for name in names if hosts == 1 else ():
                 whose.setdefault(name, local_rank)
         return whose
+
+
+def _written_t(name: str) -> float:
+    try:
+        return os.path.getmtime(name)
+    except OSError:  # gone meanwhile
+        return 0.0
 
 
 def _owned(it: _Of, whose: Mapping[str, int]) -> _Of:

@@ -74,7 +74,8 @@ _FAILED = re.compile(
     r"(?: to file)?: (?P<file>\S{1,1000})"
 )
 _NO_FOLDER = re.compile(
-    r"(?P<file>/\S{0,1000}): (?:no such folder, so rank \d+ cannot write|rank \d+ may not write)"
+    r"""(?<![^\s"'])(?P<file>/[^\s"']{0,1000}): """
+    r"(?:no such folder, so rank \d+ cannot write|rank \d+ may not write)"
 )
 _SETTING = re.compile(
     r"\b(?P<name>(?:TORCH_)?NCCL_ASYNC_ERROR_HANDLING|TORCH_NCCL_DUMP_ON_TIMEOUT|TORCH_NCCL_ENABLE_MONITORING"
