@@ -46,6 +46,7 @@ def test_who_left_the_loop_first_is_the_cause_and_not_its_shard() -> None:
     assert (answer.kind, answer.culprits) == ("cycle", (3,))
     assert "rank 3 issued 0 in" in " ".join(answer.findings[0].evidence)
     assert set(answer.victims_of[3]) == {0, 1, 2}
+    assert any(it.command.endswith(" --entries --ranks 0,3") for it in answer.next), "of all groups"
 
 
 def test_a_stage_that_always_took_another_order_is_not_accused() -> None:

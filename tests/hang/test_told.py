@@ -130,3 +130,27 @@ def test_the_xid_of_a_culprits_gpu_stands_in_the_evidence() -> None:
     assert gpu_line(known[7], fault) in finding.evidence
     assert finding.cause_suspected is not None
     assert "XID" in finding.cause_suspected
+
+
+def test_what_ranks_of_gloo_raised_is_told_and_names_nobody() -> None:
+    """The first to time out has the launcher end the others: who raised nothing may be late, too."""
+    said = (
+        "RuntimeError: [/src/gloo/tcp/unbound_buffer.cc:{}] Timed out waiting 15000ms for recv (at t.py:31)"
+    )
+    known = {
+        rank: RankKnowledge(
+            rank, gone=True, exception=said.format(70 + rank), raised_in=f"logs/{rank}.log:90"
+        )
+        for rank in (0, 1, 3)
+    }
+    known[1] = replace(known[1], failed_first=True)
+    known[2] = RankKnowledge(2, gone=True, signal=15)
+    answer = analyse([], known=known)
+    assert (answer.verdict, answer.culprits) == ("cannot_tell", ())
+    assert [line for line in answer.not_observed if line.startswith("logs")] == [
+        "logs: ranks 0-1,3 raised RuntimeError: Timed out waiting 15000ms for recv (at t.py:31)",
+        "logs: rank 2 raised nothing: late, or ended before",
+    ]
+    assert [it.command for it in answer.next] == ["sed -n '30,90p' logs/1.log"], (
+        "nobody lives to be looked at"
+    )

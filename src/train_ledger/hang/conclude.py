@@ -17,7 +17,7 @@ from train_ledger.hang.next_commands import next_commands
 from train_ledger.hang.rank_lines import of_rank
 from train_ledger.hang.roots import Roots
 from train_ledger.hang.stacks import frame_of
-from train_ledger.hang.told import told, undecided
+from train_ledger.hang.told import raised, told, undecided
 from train_ledger.render import ranks_in_brief
 
 __all__ = ["conclude"]
@@ -184,6 +184,7 @@ def _not_observed(
     yield from gaps
     if not is_answered:
         yield from undecided(evidence.known)
+        yield from raised(evidence.known)
     if dumps and not any(dump.has_frames for dump in dumps):
         yield "frames: the dumps hold none"
     if any(held.backend == "gloo" for dump in dumps for held in dump.groups):

@@ -20,6 +20,7 @@ __all__ = ["REPRODUCE", "next_commands", "reproduced_by"]
 
 _HARDWARE = "sudo dmesg -T | grep -iE 'xid|nvlink|mlx5|pcie' | tail -40; nvidia-smi -q -d ECC,PERFORMANCE"
 _SHOWN = 2
+_PARTED = {"collective_type_mismatch", "size_or_syntax_mismatch", "collective_dtype_mismatch", "cycle"}
 _HOSTS = 16
 _FRAMES = 60
 REPRODUCE = f"reproduce it on {RANKS} ranks: DETAIL raises at the call that differs"
@@ -36,7 +37,7 @@ def next_commands(
     run = _run_of(evidence, unread)
     if unseen := [rank for rank in culprits if _lives_unseen(rank, evidence)]:
         yield _stacks_of(unseen, evidence, run)
-    if first := next((it for it in findings if "mismatch" in it.kind and it.culprits), None):
+    if first := next((it for it in findings if it.kind in _PARTED and it.culprits), None):
         yield from _entries_of(first, evidence)
     if kinds & {"completion_laggard", "no_mismatch"}:
         hosts = sorted({host for rank in culprits if (host := _host(rank, evidence))})
@@ -49,7 +50,9 @@ def next_commands(
     if not findings:
         if not evidence.dumps:
             yield from meant_instead(unread)
-        yield NextCommand("no rank is named: who stands where in its code", _stacks_at([], run))
+        yield from _logs_of_the_raised(evidence)
+        if not (evidence.known and all(it.gone for it in evidence.known.values())):
+            yield NextCommand("no rank is named: who stands where in its code", _stacks_at([], run))
 
 
 def reproduced_by(answer: HangAnswer, command: str | None) -> HangAnswer:
@@ -88,6 +91,13 @@ def _log_of(rank: int, evidence: Evidence) -> Iterator[NextCommand]:
         yield NextCommand(f"how rank {rank} came to raise", shown)
 
 
+def _logs_of_the_raised(evidence: Evidence) -> Iterator[NextCommand]:
+    ranks = [rank for rank, it in evidence.known.items() if it.raised_in]
+    first = sorted(ranks, key=lambda rank: (not evidence.known[rank].failed_first, rank))
+    for rank in first[:1]:
+        yield from _log_of(rank, evidence)
+
+
 def _stacks_of(ranks: Sequence[int], evidence: Evidence, run: str | None) -> NextCommand:
     """Takes those of all ranks of a host, on the hosts of these ranks: the others are what they part from."""
     hosts = sorted({host for rank in ranks if (host := _host(rank, evidence))})
@@ -112,8 +122,9 @@ def _entries_of(finding: Finding, evidence: Evidence) -> Iterator[NextCommand]:
     if not places:
         return
     words = ["train-ledger", "hang", *places, "--entries", "--ranks", ",".join(map(str, shown))]
-    if finding.group and finding.group.name and "," not in finding.group.name:
-        words += ["--groups", finding.group.name]
+    group = finding.group.name if finding.group and finding.kind != "cycle" else ""
+    if group and "," not in group:
+        words += ["--groups", group]
     yield NextCommand("what they recorded before they parted, call by call", shlex.join(words))
 
 

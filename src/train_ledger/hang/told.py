@@ -7,6 +7,7 @@ is silent is weak evidence; it names somebody only where nearly all others have 
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,10 +18,12 @@ from train_ledger.hang.knowledge import OTHER_GROUP, Brought, RankKnowledge, Tim
 from train_ledger.hang.rank_lines import brought_in_words, of_rank, timeouts_line
 from train_ledger.render import harmless, ranks_in_brief
 
-__all__ = ["Told", "told", "undecided"]
+__all__ = ["Told", "raised", "told", "undecided"]
 
 _DEFAULT = "0"
 _SHOWN = 4
+_SOURCE = re.compile(r"\[/[^\[\]]{1,200}:\d{1,6}\] ")
+"""Where in gloo's own source: it parts messages that are one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,19 @@ def undecided(known: Mapping[int, RankKnowledge]) -> Iterator[str]:
         what = f"number {seq}" + (f" ({harmless(op, longest=40)})" if op else "")
         of = f" of group {harmless(group, longest=80)}" if group not in (None, OTHER_GROUP) else ""
         yield f"logs: {ranks_in_brief(ranks)} timed out at {what}{of}; who did not come there is not said"
+
+
+def raised(known: Mapping[int, RankKnowledge]) -> Iterator[str]:
+    """What ranks raised and who raised nothing, for the list of what was not seen: it names nobody."""
+    by: dict[str, list[int]] = {}
+    for rank, it in sorted(known.items()):
+        if it.exception:
+            by.setdefault(harmless(_SOURCE.sub("", it.exception), longest=160), []).append(rank)
+    for said, ranks in sorted(by.items(), key=lambda it: -len(it[1]))[:_SHOWN]:
+        yield f"logs: {ranks_in_brief(ranks)} raised {said}"
+    silent = [rank for rank, it in known.items() if not it.exception]
+    if by and silent:
+        yield f"logs: {ranks_in_brief(silent)} raised nothing: late, or ended before"
 
 
 def _mismatch(known: Mapping[int, RankKnowledge], world: Sequence[int]) -> Told | None:

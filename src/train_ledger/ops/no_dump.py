@@ -87,7 +87,7 @@ def _by_asking(kinds: Mapping[str, Said], rank: RankKnowledge, *, others_were_as
     if "dump_asked" in kinds:
         return "by the log it was asked for, and not begun"
     if rank.exception:
-        return "the rank raised before it was asked for"
+        return "the rank raised before a dump was asked for"
     if others_were_asked and rank.has_log:
         return "the log says nothing of it, though others were asked: the rank did not look at the store"
     return None
