@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
+import socket
 import subprocess
 import sys
 import time
@@ -150,3 +151,11 @@ def test_a_file_is_whole_when_it_ends_and_grows_no_more(tmp_path: Path, data: by
     (tmp_path / "rank_0").write_bytes(data)
     assert not watched.is_whole(), "it may still grow"
     assert watched.is_whole() is whole
+
+
+def test_of_a_process_that_is_gone_it_is_said(tmp_path: Path) -> None:
+    with subprocess.Popen(["true"]) as process:
+        process.wait()
+    rank = Rank(3, process.pid, host=socket.gethostname())
+    found = collect_dumps(RunDir(tmp_path / "run"), [rank], Asking("r", time.time(), wait_s=0.2))
+    assert found.failed[3].startswith(f"no answer, and no process {process.pid} here")

@@ -11,7 +11,9 @@ from train_ledger.cli.options import Json
 
 __all__ = ["Culprit", "HangAt", "Mode", "NewRun", "Ranks", "demo"]
 
-Culprit: TypeAlias = Annotated[int, typer.Option(min=0, help="The rank that leaves the common path.")]
+Culprit: TypeAlias = Annotated[
+    int, typer.Option(min=0, metavar="RANK", help="The rank that leaves the common path.")
+]
 Mode: TypeAlias = Annotated[
     str,
     typer.Option(
@@ -20,8 +22,10 @@ Mode: TypeAlias = Annotated[
         "or lock_gil.",
     ),
 ]
-HangAt: TypeAlias = Annotated[int, typer.Option(min=1, max=100_000, help="The step at which it leaves.")]
-Ranks: TypeAlias = Annotated[int, typer.Option(min=2, max=64, help="Ranks of the job.")]
+HangAt: TypeAlias = Annotated[
+    int, typer.Option(min=1, max=100_000, metavar="STEP", help="The step at which it leaves.")
+]
+Ranks: TypeAlias = Annotated[int, typer.Option(min=2, max=64, metavar="N", help="Ranks of the job.")]
 NewRun: TypeAlias = Annotated[
     Path | None,
     typer.Option(

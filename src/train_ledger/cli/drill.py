@@ -33,7 +33,11 @@ def drill_hang(
     timeout_s: Annotated[
         float | None,
         typer.Option(
-            min=1, max=86_400, help="Time-out of the process groups; 600 if none.", show_default=False
+            min=1,
+            max=86_400,
+            metavar="SECONDS",
+            help="Time-out of the process groups; 600 if none.",
+            show_default=False,
         ),
     ] = None,
     no_dump_path: Annotated[

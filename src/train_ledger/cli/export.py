@@ -18,8 +18,12 @@ __all__ = ["export"]
 
 def export(
     run: Run,
-    host: Annotated[str, typer.Option(help="Address to serve at; 0.0.0.0 for all.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Its port; 0 takes a free one.")] = 9466,
+    host: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="Address to serve at; 0.0.0.0 for all.")
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, metavar="PORT", help="Its port; 0 takes a free one.")
+    ] = 9466,
     all_hosts: Annotated[
         bool, typer.Option("--all-hosts", help="Ranks of all hosts, not only of this one.")
     ] = False,

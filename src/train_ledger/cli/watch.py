@@ -13,8 +13,12 @@ __all__ = ["watch"]
 
 def watch(
     run: Run,
-    host: Annotated[str, typer.Option(help="Address that the page is served at.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Its port; 0 takes a free one.")] = 9467,
+    host: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="Address that the page is served at.")
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, metavar="PORT", help="Its port; 0 takes a free one.")
+    ] = 9467,
     web: Annotated[bool, typer.Option("--web/--no-web", help="Serve the web page and the metrics.")] = True,
     until_verdict: Annotated[
         bool, typer.Option("--until-verdict", help="End after the first verdict, with its exit status.")

@@ -18,6 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+import psutil  # type: ignore[import-untyped]
+
 from train_ledger.hang.pickles import RefusedError, open_regular
 from train_ledger.ops.pipes import PipeError, Watched, ask_by_pipe, dump_places, pipe_prefix
 from train_ledger.ops.worker_server import WorkerServerError, fetch_dump
@@ -31,6 +33,7 @@ _GRACE_S = 3.0
 _MOST_BYTES = 1 << 30
 _REPLY_BYTES = 1 << 20
 _SERVERS_AT_ONCE = 8
+_GONE = "no answer, and no process {pid} here: it ended, or counts in a container of its own"
 
 
 class Rank(Protocol):
@@ -85,6 +88,9 @@ def await_dumps(run_dir: RunDir, ranks: Iterable[Rank], asking: Asking) -> Dumps
     by, failed = _await(run_dir, asking, asked)
     here = socket.gethostname()
     silent = [it for it in asked if it.rank in failed and it.host in (None, here)]
+    for it in silent:
+        if it.pid is not None and it.host == here and not psutil.pid_exists(it.pid):
+            failed[it.rank] = _GONE.format(pid=it.pid)
     with ThreadPoolExecutor(_SERVERS_AT_ONCE) as threads:
         for it, why in zip(silent, threads.map(lambda it: _ask_server(run_dir, it), silent), strict=True):
             if why is None:
