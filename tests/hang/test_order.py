@@ -88,3 +88,19 @@ def test_queues_of_one_order_are_no_circle() -> None:
 def test_of_four_queues_the_one_of_another_order_is_the_cause() -> None:
     answer = answer_of(two_queues(["ab", "ab", "ba", "ab"]))
     assert (answer.kind, answer.culprits) == ("cycle", (2,))
+
+
+def test_members_of_a_tie_that_wait_for_each_other_elsewhere_are_not_accused_either() -> None:
+    """Rank 1 left the loop for a barrier, and stands against rank 3 alone: rank 2 left no dump."""
+    job = Job(4, backend="gloo")
+    job.group("tp0", [0, 1], "tp")
+    job.group("tp1", [2, 3], "tp")
+    job.issue(range(4), done=True)
+    for group, ranks in (("tp0", [0, 1]), ("tp1", [2, 3])):
+        job.issue(ranks, group=group, done=True)
+    job.issue([1], "barrier", size=())
+    job.issue([0], group="tp0")
+    job.issue([2, 3], group="tp1", done=True)
+    job.issue([2, 3])
+    answer = answer_of(job, [0, 1, 3])
+    assert (answer.kind, answer.culprits) == ("collective_type_mismatch", ())

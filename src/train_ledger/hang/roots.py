@@ -41,7 +41,8 @@ def find_roots(
     """
     relevant = views if ended else [view for view in views if view.waiting]
     case = _Case(relevant, views, frozenset(fallen), frozenset(silent), ended)
-    roots = [*case.mismatches(), *case.at_the_bottom()]
+    differing = case.mismatches()
+    roots = [*differing, *_without_circles_of(differing, case.at_the_bottom())]
     undecided: list[Wait] = []
     unexplained = case.pending - case.explained_by(roots)
     if unexplained:
@@ -52,9 +53,19 @@ def find_roots(
             ]
         else:
             open_waits = case.unanswered(unexplained)
-            roots += crossed_queues(case.waits, views) or unstarted(open_waits, views) or weaker
+            crossed = _without_circles_of(differing, crossed_queues(case.waits, views))
+            roots += crossed or unstarted(open_waits, views) or weaker
     roots.sort(key=lambda root: (HANG_KINDS.index(root.kind), root.op.created_ns, root.culprits, root.seq))
     return Roots(tuple(roots), case.victims(roots), tuple(undecided), tuple(case.waits))
+
+
+def _without_circles_of(differing: Sequence[Root], roots: Sequence[Root]) -> list[Root]:
+    """The same causes, but for circles that only repeat a difference in which no side has the majority.
+
+    Its members wait for each other, each in what it brought; that accuses nobody whom the tie did not.
+    """
+    tied = {rank for root in differing if root.mismatch and not root.culprits for rank in root.mismatch.ops}
+    return [root for root in roots if root.kind != "cycle" or root.why or tied.isdisjoint(root.culprits)]
 
 
 _LISTED_APART = 64
