@@ -117,7 +117,7 @@ def test_sizes_are_judged_by_majority_whoever_is_odd(odd: int) -> None:
     job.issue([odd], size=[[4]])
     answer = answer_of(job)
     assert (answer.kind, answer.culprits) == ("size_or_syntax_mismatch", (odd,))
-    assert any("[[4]]" in line for line in answer.findings[0].evidence)
+    assert any("brought all_reduce [4]" in line for line in answer.findings[0].evidence)
 
 
 def test_types_of_elements_are_judged_when_sizes_agree() -> None:

@@ -80,5 +80,4 @@ def test_what_the_rank_raised_stands_in_the_evidence() -> None:
 def test_the_next_command_reads_the_stack_on_the_right_host() -> None:
     known = {3: RankKnowledge(3, host="node-1")}
     command = analyse([RECORDED / "gloo_sleep_3"], known=known).next[0].command
-    assert command.startswith("ssh node-1 ")
-    assert "RANK=3" in command
+    assert command == "train-ledger stacks --launcher ssh --hosts node-1"

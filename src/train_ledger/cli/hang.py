@@ -92,6 +92,7 @@ def hang(
     \b
     Example:
       train-ledger hang runs/r42/comm_traces --stacks runs/r42/stacks
+      train-ledger hang --logs /path/to/torchrun/logs
       train-ledger hang --run runs/r42 --json
       train-ledger hang runs/r42 --entries --ranks 5,7-9 --groups default_pg
     """

@@ -184,7 +184,8 @@ def _sides(root: Root) -> Iterator[str]:
 
 
 def _brought(op: Op) -> str:
-    sizes = f" {[list(shape) for shape in op.input_sizes]}" if op.input_sizes else ""
+    shapes = [list(shape) for shape in op.input_sizes]
+    sizes = f" {shapes[0] if len(shapes) == 1 else shapes}" if shapes else ""  # as the table has them
     dtypes = f" {'/'.join(sorted(set(op.input_dtypes)))}" if op.input_dtypes else ""
     return f"{op.name}{sizes}{dtypes}, {'done' if op.done else op.state}"
 
