@@ -150,9 +150,12 @@ def test_the_next_commands_can_be_pasted_whatever_the_folder_is_called(tmp_path)
     made = fleet.write(tmp_path / "my run; rm -rf x", fault="hang", culprit=5, hosts=2, ranks_per_host=4)
     commands = [step.command for step in at_its_end(made).next]
     assert any(command.startswith("ssh node001 py-spy dump --pid ") for command in commands)
-    hang = next(command for command in commands if command.startswith("train-ledger hang"))
+    hang = next(command for command in commands if command.startswith("train-ledger hang --run "))
     assert "'" in hang
     assert "run; rm" not in hang.replace(f"'{made.run_dir.path}", "")
+    made.run_dir.comm_traces(1).mkdir(parents=True)  # a later attempt: what is meant is named
+    hang = next(it.command for it in at_its_end(made).next if it.command.startswith("train-ledger hang"))
+    assert hang.startswith(f"train-ledger hang '{made.run_dir.comm_traces()}' --stacks ")
 
 
 def end_all(made, **event):

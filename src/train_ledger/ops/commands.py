@@ -49,12 +49,7 @@ def _look(run_dir: RunDir, state: RunState, diagnosis: Diagnosis) -> Iterable[Ne
     if diagnosis.cause.startswith("hang."):
         for rank in diagnosis.ranks[:4]:
             yield from _look_at_rank(state, rank)
-        traces = shlex.quote(str(run_dir.comm_traces(state.attempt)))
-        stacks = shlex.quote(str(run_dir.stacks(state.attempt)))
-        yield NextCommand(
-            "every group, rank and evidence line of the hang",
-            f"train-ledger hang {traces} --stacks {stacks} --run {here}",
-        )
+        yield NextCommand("every group, rank and evidence line of the hang", _hang(run_dir, state, here))
     if diagnosis.cause in ("hang.fabric", "hang.gpu_stuck"):
         yield NextCommand(
             "a GPU or link fault would stand in the kernel log of each host",
@@ -66,6 +61,15 @@ def _look(run_dir: RunDir, state: RunState, diagnosis: Diagnosis) -> Iterable[Ne
         rank = diagnosis.ranks[0] if diagnosis.ranks else 0
         signals = shlex.quote(str(run_dir.signals_of(rank)))
         yield NextCommand("loss and gradient norm of the steps before it", f"tail -n 120 {signals}")
+
+
+def _hang(run_dir: RunDir, state: RunState, here: str) -> str:
+    """The run's latest attempt is what the verb takes by itself; an earlier one is named."""
+    if not run_dir.comm_traces(state.attempt + 1).is_dir():
+        return f"train-ledger hang --run {here}"
+    traces = shlex.quote(str(run_dir.comm_traces(state.attempt)))
+    stacks = shlex.quote(str(run_dir.stacks(state.attempt)))
+    return f"train-ledger hang {traces} --stacks {stacks} --run {here}"
 
 
 def _look_at_rank(state: RunState, rank: int) -> Iterable[NextCommand]:
