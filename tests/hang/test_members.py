@@ -146,3 +146,18 @@ def test_a_group_that_each_rank_calls_by_another_name_is_one() -> None:
     answer = concluded(*(dump(rank, content) for rank, content in enumerate(contents)), world=3)
     assert (answer.kind, answer.culprits, answer.seq) == ("missing_ranks", (1,), 2)
     assert answer.victims_of == {1: (0, 2)}
+
+
+def test_before_1_4_a_group_without_entries_is_not_taken_for_another_of_the_same_ranks() -> None:
+    """All are in both; rank 1 has not come to the first of them yet, and finished all of the second."""
+    both = {0: [0, 1, 2, 3], 1: [0, 1, 2, 3]}
+    dumps = []
+    for rank in range(4):
+        content = of_1_2(1, [0, 1, 2, 3], 5, pending=False) | {"pg_config": both}
+        if rank != 1:
+            content["entries"] += [
+                entry | {"record_id": 5} for entry in of_1_2(0, [0, 1, 2, 3], 1, pending=True)["entries"]
+            ]
+        dumps.append(dump(rank, content))
+    answer = concluded(*dumps, world=4)
+    assert (answer.kind, answer.culprits, answer.group.name) == ("missing_ranks", (1,), "0")

@@ -43,8 +43,12 @@ class Members:
 
 def members_of(dumps: Sequence[Dump]) -> dict[GroupKey, Members]:
     """Every group that any of the dumps holds something of."""
-    found = [(dump.rank, held, _listed(dump, held, _offset(dump))) for dump in dumps for held in dump.groups]
-    names = _common_names(found)
+    found = [
+        (dump.rank, held, _listed(dump, held.name, held.desc, _offset(dump)))
+        for dump in dumps
+        for held in dump.groups
+    ]
+    names = _common_names(dumps)
     shared = {(held.name, held.desc) for _, held, _ in found if held.channel}
     listings: dict[tuple[str, str], set[str]] = {}
     for _, held, listed in found:
@@ -87,10 +91,10 @@ def _of_its_peers(rank: int, listings: Iterable[str]) -> str | None:
     return with_it[0] if len({ascending(listed) for listed in with_it}) == 1 else None
 
 
-def _listed(dump: Dump, held: Held, offset: int) -> str | None:
+def _listed(dump: Dump, name: str, desc: str, offset: int) -> str | None:
     """The ranks of the group by the dump's own table, as text; None where it has none."""
-    listed = dump.config.get(held.name)
-    if listed is None or (listed[0] and held.desc and listed[0] != held.desc) or not ranks_in(listed[1]):
+    listed = dump.config.get(name)
+    if listed is None or (listed[0] and desc and listed[0] != desc) or not ranks_in(listed[1]):
         return None
     if offset and dump.rank not in ranks_in(listed[1]):
         return _shifted(listed[1], offset)
@@ -112,18 +116,19 @@ def _shifted(listed: str, offset: int) -> str:
     return str([rank + offset for rank in ranks_in(listed)])
 
 
-_Found = tuple[int, Held, str | None]
-
-
-def _common_names(found: Sequence[_Found]) -> Mapping[tuple[int, str], str]:
+def _common_names(dumps: Sequence[Dump]) -> Mapping[tuple[int, str], str]:
     """(rank, id in its process) → one name for all members: the lowest id that any of them has for it.
 
-    Groups of the same ranks are told apart by the order in which they were made.
+    Groups of the same ranks are told apart by the order in which they were made, those in which a rank has
+    recorded nothing among them.
     """
     ids: dict[tuple[int, str], list[str]] = {}
-    for rank, held, listed in found:
-        if held.by_id and listed is not None and held.name.isdecimal():
-            ids.setdefault((rank, ascending(listed)), []).append(held.name)
+    for dump in dumps:
+        if any(held.by_id for held in dump.groups):
+            offset = _offset(dump)
+            for name in dump.config:
+                if name.isdecimal() and (listed := _listed(dump, name, "", offset)) is not None:
+                    ids.setdefault((dump.rank, ascending(listed)), []).append(name)
     lowest: dict[tuple[str, int], str] = {}
     for (_, listed), own in ids.items():
         for place, name in enumerate(sorted(own, key=int)):
