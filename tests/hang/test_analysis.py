@@ -423,6 +423,17 @@ def test_the_recorders_own_count_says_that_a_rank_did_not_come(
     assert answer_of(job, ring=20).culprits == culprits
 
 
+@pytest.mark.parametrize(("stuck", "culprits"), [([4], (4,)), ([1, 2, 3, 4], ())])
+def test_what_most_do_not_finish_is_no_fault_of_theirs(stuck: list[int], culprits: tuple[int, ...]) -> None:
+    """All came to the second operation, which is over on some; their hosts all went on to the third."""
+    job = Job(5)
+    job.issue(range(5), done=True)
+    job.issue([rank for rank in range(5) if rank not in stuck], done=True)
+    job.issue(stuck)
+    job.issue(range(5))
+    assert answer_of(job).culprits == culprits
+
+
 @pytest.mark.parametrize(("age_s", "confidence"), [(0.3, "low"), (30, "high")])
 def test_a_wait_that_has_only_begun_is_no_sure_sign(age_s: float, confidence: str, tmp_path: Path) -> None:
     """Dumps of a job that runs: rank 1 is one operation behind, for now."""

@@ -114,7 +114,8 @@ def _not_there(view: GroupView, seq: int) -> tuple[tuple[int, ...], tuple[int, .
 def _stuck_before(view: GroupView, seq: int) -> tuple[int, ...]:
     """Who is pending in an operation that the waiters at `seq` have finished, and that every member came to.
 
-    Where a member is missing, an operation that ends early on some (a reduce, a broadcast) says nothing.
+    Where a member is missing, an operation that ends early on some (a reduce, a broadcast) says nothing. Nor
+    does one that ended on fewer members than it hangs on: what most do not finish is no fault of theirs.
     """
     own = {rank: standing.lowest_pending for rank, standing in view.standings.items()}
     earlier = {number for number in own.values() if number is not None and number < seq}
@@ -122,5 +123,12 @@ def _stuck_before(view: GroupView, seq: int) -> tuple[int, ...]:
         number
         for number in earlier
         if all(standing.reached(number) is not False for standing in view.standings.values())
+        and _few_hang(view, number)
     }
     return tuple(rank for rank, number in own.items() if number in all_came)
+
+
+def _few_hang(view: GroupView, seq: int) -> bool:
+    """Whether it is over on as many members, at least, as are still in it."""
+    hang = sum(standing.lowest_pending == seq for standing in view.standings.values())
+    return hang <= sum(standing.has_ended(seq) for standing in view.standings.values())
