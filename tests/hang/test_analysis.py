@@ -434,7 +434,17 @@ def test_what_most_do_not_finish_is_no_fault_of_theirs(stuck: list[int], culprit
     assert answer_of(job).culprits == culprits
 
 
-@pytest.mark.parametrize(("age_s", "confidence"), [(0.3, "low"), (30, "high")])
+def test_over_gloo_an_end_that_is_not_recorded_yet_accuses_nobody() -> None:
+    """A live dump of a job that runs: the host of rank 0 went on before the recorder learned of the end."""
+    job = Job(4, backend="gloo")
+    job.issue(range(4), done=True)
+    job.issue([1, 2, 3], done=True)
+    job.issue([0])
+    job.issue(range(4))
+    assert answer_of(job).culprits == ()
+
+
+@pytest.mark.parametrize(("age_s", "confidence"), [(3, "low"), (30, "high")])
 def test_a_wait_that_has_only_begun_is_no_sure_sign(age_s: float, confidence: str, tmp_path: Path) -> None:
     """Dumps of a job that runs: rank 1 is one operation behind, for now."""
     job = Job(3)

@@ -20,8 +20,8 @@ __all__ = ["Evidence", "confidence_of", "finding_of"]
 
 _SHOWN = 3
 _MOST_LINES = 9
-_YOUNG_S = 2.0
-"""Ranks of a job that runs are apart as long as this, too."""
+_YOUNG_S = 5.0
+"""Ranks of a job that runs are apart as long as this, too, and a large dump takes seconds to be written."""
 _LONGEST_HANG_S = 24 * 3600
 """Beyond, the file was copied or unpacked, and its time says nothing."""
 

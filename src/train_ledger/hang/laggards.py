@@ -88,17 +88,18 @@ def _waiting(view: GroupView, seq: int, op: Op, waiters: tuple[int, ...]) -> Wai
     if len(late) * 2 > len(view.group.ranks) and view.standings[waiters[0]].active_only:
         late, unknown = (), (*unknown, *late)  # they may as well be over with it
     exact = any(held.exact for rank in waiters if (held := view.standings[rank].held))
-    stuck = _stuck_before(view, seq) if exact else ()
+    stuck = _stuck_before(view, seq) if exact and op.backend not in _RUNS_ON_THE_HOST else ()
     return Wait(view, seq, op, waiters, late, stuck, unknown=unknown)
 
 
 ROOTED = ("broadcast", "_broadcast_oop", "reduce", "_reduce_oop", "gather", "scatter")
-_ENDS_WHEN_IT_FAILS = ("gloo",)
+_RUNS_ON_THE_HOST = ("gloo",)
+"""An operation also ends when it fails, and the recorder learns of an end later than the host that goes on."""
 
 
 def _finished(view: GroupView, seq: int, op: Op, unknown: Sequence[int]) -> list[int]:
     """Members on which it is over, where all members came."""
-    if op.backend in _ENDS_WHEN_IT_FAILS or (unknown and op.name in ROOTED):
+    if op.backend in _RUNS_ON_THE_HOST or (unknown and op.name in ROOTED):
         return []
     return [rank for rank, standing in view.standings.items() if standing.has_ended(seq)]
 
