@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -189,3 +191,18 @@ def test_ctrl_c_after_the_answer_changes_nothing() -> None:
     program[-1] = program[-1].replace("it.main()", "from train_ledger.cli import main; main()")
     ended = subprocess.run(program, capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stderr) == (1, "")
+
+
+def test_who_is_terminated_takes_along_what_it_started(tmp_path: Path) -> None:
+    launcher = f"sh -c 'echo $$ > {tmp_path}/pid; exec sleep 60' {{host}} {{argv}}"
+    command = [sys.executable, "-m", "train_ledger", "stacks", "--launcher", launcher, "--hosts", "a"]
+    asked = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    for _ in range(600):
+        if (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().endswith("\n"):
+            break
+        time.sleep(0.05)
+    asked.terminate()
+    _, said = asked.communicate(timeout=30)
+    assert (asked.returncode, said) == (-signal.SIGTERM, b"")
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)

@@ -11,10 +11,16 @@ from typing import Any, NoReturn
 __all__ = ["app", "main"]
 
 _INTERRUPTED = 130
+_TERMINATED = 128 + signal.SIGTERM
 
 
 def main() -> None:
-    """The command `train-ledger`; Ctrl-C is answered while it still loads, and no more once it is done."""
+    """The command `train-ledger`; Ctrl-C is answered while it still loads, and no more once it is done.
+
+    SIGTERM ends it as it would by itself, but what it started and unpacked goes first.
+    """
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _terminated)
     try:
         from train_ledger.cli import command_line
 
@@ -25,7 +31,14 @@ def main() -> None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         if end.code == _INTERRUPTED:
             _leave_interrupted()
+        if end.code == _TERMINATED:
+            os.kill(os.getpid(), signal.SIGTERM)
         raise
+
+
+def _terminated(number: int, _: object) -> NoReturn:
+    signal.signal(number, signal.SIG_DFL)  # the second one ends it at once
+    raise SystemExit(_TERMINATED)
 
 
 def _leave_interrupted() -> NoReturn:
