@@ -94,7 +94,7 @@ def _waiting(view: GroupView, seq: int, op: Op, waiters: tuple[int, ...]) -> Wai
 
 ROOTED = ("broadcast", "_broadcast_oop", "reduce", "_reduce_oop", "gather", "scatter")
 _RUNS_ON_THE_HOST = ("gloo",)
-"""An operation also ends when it fails, and the recorder learns of an end later than the host that goes on."""
+"""An operation also ends when it fails, and the recorder learns of an end after the host that goes on."""
 
 
 def _finished(view: GroupView, seq: int, op: Op, unknown: Sequence[int]) -> list[int]:
