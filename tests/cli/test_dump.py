@@ -317,3 +317,12 @@ def _wait_until_hung(run: RunDir, ranks: int) -> None:
             return
         before = now
     raise AssertionError("the job did not come to its hang")
+
+
+@pytest.mark.parametrize("archive", ["\u00fc", "!", "\\ud800", "AAA"])
+def test_what_is_no_base64_is_told(tmp_path: Path, archive: str) -> None:
+    run_of(tmp_path, 1)
+    (tmp_path / "said").write_text(f'{{"schema":1,"dumped":[0],"missing":[],"archive":"{archive}"}}\n')
+    told = dump(tmp_path, "--launcher", f"sh -c 'cat {tmp_path}/said' {{argv}}", "--hosts", "a")
+    assert told.exit_code == 3
+    assert "a: it sent no dumps as it should" in told.stdout

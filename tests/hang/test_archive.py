@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import os
+import subprocess
+import sys
 import tarfile
 import tempfile
 from pathlib import Path
@@ -236,3 +238,18 @@ def test_a_hang_is_found_in_a_tar_of_a_whole_run(tmp_path: Path) -> None:
     assert answer.culprits == (2,)
     assert [it.file for it in answer.unreadable] == [f"{path}: r42/comm_traces/rank_9"]
     assert "train-ledger-tar-" not in repr(answer)
+
+
+def test_a_name_that_the_locale_lacks_stops_none_of_the_others(tmp_path: Path) -> None:
+    tar = pack(tmp_path / "dumps.tar", regular("\u00fc_rank_0"), regular("rank_1"))
+    program = (
+        "import sys; from pathlib import Path; from train_ledger.config import Limits; "
+        "from train_ledger.hang.archive import unpack; "
+        "print([it.why for it in unpack(Path(sys.argv[1]), Path(sys.argv[2]), Limits())])"
+    )
+    plain = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    (tmp_path / "into").mkdir()
+    command = [sys.executable, "-c", program, str(tar), str(tmp_path / "into")]
+    told = subprocess.run(command, env=plain, capture_output=True, check=True).stdout
+    assert told == b"['its name cannot be written in this locale: set LC_ALL=C.UTF-8']\n"
+    assert os.listdir(tmp_path / "into") == ["rank_1"]

@@ -226,4 +226,6 @@ def _write(content: IO[bytes], file: Path, mtime: float) -> str | None:
         os.utime(file, (mtime, mtime) if 0 <= mtime < 1e11 else None)
     except OSError as error:
         return error.strerror or str(error)
+    except UnicodeError:  # of this member alone: what follows is read
+        return "its name cannot be written in this locale: set LC_ALL=C.UTF-8"
     return twice
