@@ -343,7 +343,7 @@ def test_where_frames_of_c_cannot_be_had_those_of_python_are_taken(
         f'exec {real} "$@"\n'
     )
     (tmp_path / "py-spy").chmod(0o755)
-    monkeypatch.setattr("train_ledger.hang.py_spy._program", lambda: str(tmp_path / "py-spy"))
+    monkeypatch.setattr("train_ledger.hang.stacks.py_spy._program", lambda: str(tmp_path / "py-spy"))
     told = _stacks("--pid", pids[2], "--native")
     assert told.stdout.startswith(f"all stacks are equal: pid {pids[2]}\n")
     assert f"  - pid {pids[2]}: without frames of C: Error: no libunwind here\n" in told.stdout

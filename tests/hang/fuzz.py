@@ -13,8 +13,8 @@ from hang.mutations import Files, mutated
 from train_ledger.answer import to_json
 from train_ledger.config import Limits
 from train_ledger.hang.analysis import examination_of
-from train_ledger.hang.dump import Dump
-from train_ledger.hang.dump_files import Dumps, read_dumps
+from train_ledger.hang.dumps.dump import Dump
+from train_ledger.hang.dumps.dump_files import Dumps, read_dumps
 from train_ledger.render import as_html, as_text
 
 LIMITS = Limits(dump_worker_cpu_s=20)

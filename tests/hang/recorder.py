@@ -11,8 +11,8 @@ from typing import Any
 from train_ledger.answer import HangAnswer
 from train_ledger.hang import RankKnowledge, RankStack
 from train_ledger.hang.analysis import reason
-from train_ledger.hang.dump import Dump, reduce_dump
-from train_ledger.hang.dump_files import Dumps
+from train_ledger.hang.dumps.dump import Dump, reduce_dump
+from train_ledger.hang.dumps.dump_files import Dumps
 
 T0_NS = 1_764_000_000_000_000_000
 """When every job here began."""

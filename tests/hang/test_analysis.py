@@ -15,8 +15,8 @@ from hang.recorder import Job, answer_of, dump_of
 from train_ledger.answer import HangAnswer, to_json
 from train_ledger.hang import RankKnowledge
 from train_ledger.hang.analysis import analyse, reason
-from train_ledger.hang.dump import reduce_dump
-from train_ledger.hang.dump_files import Dumps
+from train_ledger.hang.dumps.dump import reduce_dump
+from train_ledger.hang.dumps.dump_files import Dumps
 from train_ledger.render import verdict
 
 

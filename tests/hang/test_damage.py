@@ -18,8 +18,8 @@ from hang.recorder import Job, encoded
 from train_ledger.answer import HangAnswer, to_json
 from train_ledger.hang import analyse
 from train_ledger.hang.analysis import reason
-from train_ledger.hang.dump import Dump, reduce_dump
-from train_ledger.hang.dump_files import Dumps
+from train_ledger.hang.dumps.dump import Dump, reduce_dump
+from train_ledger.hang.dumps.dump_files import Dumps
 
 WRONG: list[Any] = [
     None,

@@ -10,7 +10,7 @@ import pytest
 from hang.fuzz import check_batch, write_batch
 from hang.mutations import jobs
 from train_ledger.config import Limits
-from train_ledger.hang.dump_files import read_dumps
+from train_ledger.hang.dumps.dump_files import read_dumps
 
 JOBS = jobs()
 

@@ -18,7 +18,7 @@ from train_ledger.cli.leave import BadInputError
 
 if TYPE_CHECKING:
     from train_ledger.config import Limits
-    from train_ledger.hang.entries import Entries, Entry, Listing
+    from train_ledger.hang.dumps.entries import Entries, Entry, Listing
     from train_ledger.render.entries import EntryLine, EntryList
 
 __all__ = ["Chosen", "rank_list", "show_entries"]
@@ -54,7 +54,7 @@ def show_entries(paths: Sequence[Path], chosen: Chosen, limits: Limits, *, json:
     """List them on standard output; the exit status. Raises BadInputError where the ranks are not there."""
     from train_ledger import render
     from train_ledger.cli.output import show, terminal_width
-    from train_ledger.hang.entries import entries_of
+    from train_ledger.hang.dumps.entries import entries_of
     from train_ledger.render.entries import entries_as_text
 
     if not paths:

@@ -12,8 +12,8 @@ from train_ledger import render
 from train_ledger.answer import NextCommand, Unreadable
 from train_ledger.cli.output import show, show_report
 from train_ledger.hang import RankStack, StackGroup, stacks
-from train_ledger.hang.rank_sections import plain_stacks
-from train_ledger.hang.stack_tree import StackNode, tree_of
+from train_ledger.hang.stacks.rank_sections import plain_stacks
+from train_ledger.hang.stacks.stack_tree import StackNode, tree_of
 
 __all__ = ["Taken", "show_stacks"]
 

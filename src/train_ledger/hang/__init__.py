@@ -8,13 +8,17 @@ signal, its exception – is handed in.
 
 from __future__ import annotations
 
-from train_ledger.hang import stacks
-from train_ledger.hang.analysis import Examination, analyse, examine
-from train_ledger.hang.causes import suspect_place
-from train_ledger.hang.knowledge import RankKnowledge, first_fallen, in_words
-from train_ledger.hang.misplaced import meant_instead
-from train_ledger.hang.next_commands import REPRODUCE, reproduced_by
-from train_ledger.hang.stacks import RankStack, StackGroup
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from train_ledger.hang import stacks
+    from train_ledger.hang.analysis import Examination, analyse, examine
+    from train_ledger.hang.dumps.misplaced import meant_instead
+    from train_ledger.hang.knowledge import RankKnowledge, first_fallen, in_words
+    from train_ledger.hang.stacks import RankStack, StackGroup
+    from train_ledger.hang.verdict.causes import suspect_place
+    from train_ledger.hang.verdict.next_commands import REPRODUCE, reproduced_by
 
 __all__ = [
     "REPRODUCE",
@@ -31,3 +35,27 @@ __all__ = [
     "stacks",
     "suspect_place",
 ]
+
+_HOME = {
+    "Examination": "analysis",
+    "RankKnowledge": "knowledge",
+    "RankStack": "stacks",
+    "REPRODUCE": "verdict.next_commands",
+    "StackGroup": "stacks",
+    "analyse": "analysis",
+    "examine": "analysis",
+    "first_fallen": "knowledge",
+    "in_words": "knowledge",
+    "meant_instead": "dumps.misplaced",
+    "reproduced_by": "verdict.next_commands",
+    "suspect_place": "verdict.causes",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Each name from its module when it is asked for: a process that only reads dumps must start at once."""
+    if name == "stacks":
+        return import_module(f"{__name__}.stacks")
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)

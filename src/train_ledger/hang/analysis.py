@@ -8,20 +8,20 @@ from pathlib import Path
 
 from train_ledger.answer import HangAnswer
 from train_ledger.config import Limits
-from train_ledger.hang.acquit import acquit
-from train_ledger.hang.conclude import conclude
-from train_ledger.hang.dump_files import Dumps
-from train_ledger.hang.failed import left_open, reopened
-from train_ledger.hang.findings import Evidence
-from train_ledger.hang.group_table import MOST_RANKS
-from train_ledger.hang.groups import build_groups
-from train_ledger.hang.inputs import read_named
+from train_ledger.hang.dumps.dump_files import Dumps
+from train_ledger.hang.dumps.group_table import MOST_RANKS
+from train_ledger.hang.dumps.inputs import read_named
 from train_ledger.hang.knowledge import RankKnowledge, first_fallen
-from train_ledger.hang.outdated import of_another_world, outdated
-from train_ledger.hang.picture import picture_of
-from train_ledger.hang.roots import find_roots
-from train_ledger.hang.stack_files import RankStack
-from train_ledger.hang.world import can_be_a_world, world_of
+from train_ledger.hang.picture.picture import picture_of
+from train_ledger.hang.reasoning.failed import left_open, reopened
+from train_ledger.hang.reasoning.groups import build_groups
+from train_ledger.hang.reasoning.outdated import of_another_world, outdated
+from train_ledger.hang.reasoning.roots import find_roots
+from train_ledger.hang.reasoning.world import can_be_a_world, world_of
+from train_ledger.hang.stacks.stack_files import RankStack
+from train_ledger.hang.verdict.acquit import acquit
+from train_ledger.hang.verdict.conclude import conclude
+from train_ledger.hang.verdict.findings import Evidence
 from train_ledger.render.picture import Picture
 
 __all__ = ["Examination", "analyse", "examination_of", "examine", "reason"]

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from train_ledger.config import Limits
-from train_ledger.hang.readers import read_all
-from train_ledger.hang.worker import Job
+from train_ledger.hang.dumps.readers import read_all
+from train_ledger.hang.dumps.worker import Job
 
 __all__ = ["unusable"]
 

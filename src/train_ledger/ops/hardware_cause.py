@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from train_ledger.answer import Diagnosis, NextCommand, RuledOut
 from train_ledger.hang import RankKnowledge
 from train_ledger.hang.knowledge import GpuFault
-from train_ledger.hang.rank_lines import gpu_line
+from train_ledger.hang.verdict.rank_lines import gpu_line
 from train_ledger.ledger import RunState, xid
 
 __all__ = ["with_hardware"]

@@ -13,7 +13,7 @@ import stat
 from collections.abc import Mapping
 from pathlib import Path
 
-from train_ledger.hang.pickles import RefusedError, open_regular
+from train_ledger.hang.dumps.pickles import RefusedError, open_regular
 
 __all__ = ["PipeError", "Watched", "ask_by_pipe", "dump_places", "pipe_prefix"]
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from train_ledger.answer import Unreadable
 from train_ledger.hang import RankStack
-from train_ledger.hang.pickles import RefusedError
-from train_ledger.hang.rank_sections import OwnStacks, of_ourselves
+from train_ledger.hang.dumps.pickles import RefusedError
+from train_ledger.hang.stacks.rank_sections import OwnStacks, of_ourselves
 from train_ledger.ops.hosts import HostsError
 from train_ledger.ops.launch import Launcher, Outcome, answer_line, launch
 from train_ledger.run_dir import write_atomically

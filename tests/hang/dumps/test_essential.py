@@ -1,0 +1,62 @@
+"""Of the few entries that count the same is said as of all of them."""
+
+from __future__ import annotations
+
+import random
+from unittest import mock
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hang.recorder import Job
+from train_ledger.hang.dumps.dump import reduce_dump
+from train_ledger.hang.dumps.essential import essentials
+from train_ledger.hang.dumps.schema import ordinary_rows
+
+
+def any_job(chance: random.Random) -> Job:
+    """Two kinds of groups; now and then a send, a coalesced operation, a queue that nobody finishes."""
+    job = Job(4, backend=chance.choice(["nccl", "nccl", "rccl"]))
+    job.group("1", [0, 1], "tp"), job.group("2", [0, 2], "dp")
+    done = 1.0
+    for _ in range(chance.randrange(120)):
+        group = chance.choice(["0", "1", "2"])
+        done = min(done, chance.choice([1.0] * 60 + [0.5, 0.0]))
+        if chance.random() < 0.03:
+            job.send(0, 1, group="1", done=chance.random() < done)
+        else:
+            job.issue(job.groups[group][1], group=group, done=chance.random() < done)
+    if chance.random() < 0.2 and len(job.entries[0]) > 3:  # two entries of one operation
+        at = chance.randrange(1, len(job.entries[0]))
+        job.entries[0][at]["collective_seq_id"] = job.entries[0][at - 1]["collective_seq_id"]
+    return job
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.integers(0, 1 << 60))
+def test_the_same_is_said_as_of_all(seed: int) -> None:
+    chance = random.Random(seed)
+    job, ring = any_job(chance), chance.choice([None, 5, 40])
+    active_only = chance.random() < 0.1
+
+    def said() -> object:
+        return reduce_dump(
+            job.content(0, ring=ring, active_only=active_only), file="rank_0", rank=0, host=None
+        )
+
+    with mock.patch("train_ledger.hang.dumps.dump.essentials", return_value=None):
+        of_all = said()
+    assert said() == of_all
+
+
+def test_few_of_many_count() -> None:
+    job = Job(2)
+    for _ in range(500):
+        job.issue(range(2), done=True)
+    job.issue([0])
+    entries = job.content(0)["entries"]
+    rows = ordinary_rows(entries)
+    assert rows is not None
+    found = essentials(entries, rows)
+    assert found is not None
+    assert [len(of_group) for of_group in found.values()] == [10]
