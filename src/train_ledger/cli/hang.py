@@ -153,24 +153,33 @@ def _nothing_to_judge(stacks: Path | None) -> str:
 
 def _examined(given: _Given) -> Examination:
     from train_ledger import config
-    from train_ledger.hang import reproduced_by
-    from train_ledger.ops import evidence, log_evidence, observe
 
     settings = config.load(given.run)
-    if given.run is None:
-        told = log_evidence.read_logs([given.logs]) if given.logs else log_evidence.LogEvidence({})
-        return _with(_of_files(given, settings, told.known), told.not_observed)
-    state, not_read = observe(given.run, settings)
+    if given.run is not None:
+        return _of_run(given, given.run, settings)
+    if given.logs is None:
+        return _of_files(given, settings)
+    from train_ledger.ops import log_evidence
+
+    told = log_evidence.read_logs([given.logs])
+    return _with(_of_files(given, settings, told.known), told.not_observed)
+
+
+def _of_run(given: _Given, run: RunDir, settings: Config) -> Examination:
+    from train_ledger.hang import reproduced_by
+    from train_ledger.ops import evidence, observe
+
+    state, not_read = observe(run, settings)
     logs = [given.logs] if given.logs else []
     if given.dumps or given.stacks:
-        whole = _with_those_of_the_run(given, given.run, state.attempt)
-        told = evidence.logs_about(given.run, state, logs=logs)
+        whole = _with_those_of_the_run(given, run, state.attempt)
+        told = evidence.logs_about(run, state, logs=logs)
         found = _of_files(whole, settings, told.known, state.world_size)
         examined = _with(found, (*told.not_observed, *not_read))
     else:
-        gathered = evidence.gather(given.run, settings, state, logs=logs)
+        gathered = evidence.gather(run, settings, state, logs=logs)
         examined = _with(gathered.examination, (*gathered.not_observed, *not_read))
-    command = given.run.read_run().get("restart_command")
+    command = run.read_run().get("restart_command")
     answer = reproduced_by(examined.answer, command if isinstance(command, str) else None)
     return dataclasses.replace(examined, answer=answer)
 

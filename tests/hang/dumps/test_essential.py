@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import random
 from unittest import mock
 
@@ -9,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hang.recorder import Job
-from train_ledger.hang.dumps.dump import reduce_dump
+from hang.test_damage import damage
+from train_ledger.hang.dumps.dump import Dump, reduce_dump
 from train_ledger.hang.dumps.essential import essentials
-from train_ledger.hang.dumps.schema import ordinary_rows
 
 
 def any_job(chance: random.Random) -> Job:
@@ -49,14 +50,37 @@ def test_the_same_is_said_as_of_all(seed: int) -> None:
     assert said() == of_all
 
 
+@settings(max_examples=500, deadline=None)
+@given(st.integers(0, 1 << 60))
+def test_what_is_not_understood_is_missed_only_where_it_does_not_count(seed: int) -> None:
+    chance = random.Random(seed)
+    content = copy.deepcopy(any_job(chance).content(0))
+    entries = content["entries"]
+    if not entries:
+        return
+    at = chance.randrange(len(entries))
+    entries[at] = damage(entries[at], chance)
+
+    def said() -> Dump | None:
+        return reduce_dump(copy.deepcopy(content), file="rank_0", rank=0, host=None)
+
+    quick = said()
+    with mock.patch("train_ledger.hang.dumps.dump.essentials", return_value=None):
+        of_all = said()
+    if quick == of_all:
+        return
+    assert quick is not None
+    assert of_all is not None
+    assert (quick.cut, of_all.cut) == (None, f"1 of {len(entries)} entries not understood")
+    kept = [dict.fromkeys(op.seq for op in held.ops if not op.done) for held in quick.groups]
+    assert kept == [dict.fromkeys(op.seq for op in held.ops if not op.done) for held in of_all.groups]
+
+
 def test_few_of_many_count() -> None:
     job = Job(2)
     for _ in range(500):
         job.issue(range(2), done=True)
     job.issue([0])
-    entries = job.content(0)["entries"]
-    rows = ordinary_rows(entries)
-    assert rows is not None
-    found = essentials(entries, rows)
+    found = essentials(job.content(0)["entries"])
     assert found is not None
     assert [len(of_group) for of_group in found.values()] == [10]

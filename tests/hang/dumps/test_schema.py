@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hang.recorder import Job, encoded
 from hang.test_damage import damage, job
 from train_ledger.hang.dumps.dump import reduce_dump
-from train_ledger.hang.dumps.schema import ordinary_rows
+from train_ledger.hang.dumps.schema import are_ordinary
 from train_ledger.hang.dumps.understood import is_understood
 
 TENSORS = ("input_sizes", "output_sizes", "input_dtypes", "output_dtypes")
@@ -25,8 +25,8 @@ TENSORS = ("input_sizes", "output_sizes", "input_dtypes", "output_dtypes")
 @pytest.mark.parametrize("backend", ["nccl", "gloo", "xccl"])
 def test_what_recorders_write_is_ordinary(backend: str) -> None:
     content = job(backend).content(0)
-    assert ordinary_rows(content["entries"])
-    assert ordinary_rows(json.loads(encoded(content, as_json=True))["entries"])
+    assert are_ordinary(content["entries"])
+    assert are_ordinary(json.loads(encoded(content, as_json=True))["entries"])
 
 
 @settings(max_examples=500, deadline=None)
@@ -43,7 +43,7 @@ def test_it_says_yes_only_where_every_entry_is_understood(seed: int, as_json: bo
     apart_from_tensors = [
         {key: it[key] for key in it if key not in TENSORS} for it in entries if isinstance(it, dict)
     ]
-    assert ordinary_rows(entries) is None or all(map(is_understood, apart_from_tensors))
+    assert not are_ordinary(entries) or all(map(is_understood, apart_from_tensors))
 
 
 def test_sizes_that_cannot_be_matter_where_they_are_kept() -> None:

@@ -28,9 +28,9 @@ from train_ledger.hang.dumps.entry import (
 from train_ledger.hang.dumps.entry_groups import entries_by_group
 from train_ledger.hang.dumps.essential import essentials
 from train_ledger.hang.dumps.group_table import enqueued_by_name, group_status, group_table
-from train_ledger.hang.dumps.held import Held, Key, OddTensorsError, hold
+from train_ledger.hang.dumps.held import Held, Key, OddEntryError, hold
 from train_ledger.hang.dumps.old_sizes import without_doubtful_sizes
-from train_ledger.hang.dumps.schema import ordinary_rows
+from train_ledger.hang.dumps.schema import are_ordinary
 from train_ledger.hang.dumps.understood import is_understood
 
 __all__ = ["Dump", "Held", "Op", "reduce_dump"]
@@ -76,9 +76,12 @@ def reduce_dump(
     if not isinstance(raw, list):
         return None
     found = {"file": file, "rank": rank, "host": host, "mtime": mtime}
-    if (rows := ordinary_rows(raw)) is not None:
-        with contextlib.suppress(OddTensorsError):
-            return _summary(content, raw, raw, found, cut, essentials(raw, rows))
+    if (essential := essentials(raw)) is not None:
+        with contextlib.suppress(OddEntryError):
+            return _summary(content, raw, raw, found, cut, essential)
+    if are_ordinary(raw):
+        with contextlib.suppress(OddEntryError):
+            return _summary(content, raw, raw, found, cut)
     entries = [entry for entry in raw if is_understood(entry)]
     if raw and not entries and "version" not in content:
         return None
@@ -99,16 +102,17 @@ def _summary(
     """Of the entries that are understood; `found` says where the dump was found.
 
     `essential` are those among them that count, where that is known; with them each of the rest counts for
-    nothing but its being there.
+    nothing but its being there. Raises OddEntryError where they do not suffice, or one is not understood.
     """
-    if essential is None or (of_active := coverage(entries, essential.values()))[0]:
+    if essential is None:
         retired = backends_without_completion(entries)
         groups, by_id = entries_by_group(entries)
         lost = len(raw) - sum(map(len, groups.values()))
-        active_only, wrapped = coverage(entries, groups.values())
     else:
-        retired, by_id, lost = RETIRED_IS_DONE, False, 0
-        groups, (active_only, wrapped) = essential, of_active
+        retired, groups, by_id, lost = RETIRED_IS_DONE, essential, False, 0
+    active_only, wrapped = coverage(entries, groups.values())
+    if active_only and essential is not None:
+        raise OddEntryError
     config, odd_config = group_table(content.get("pg_config"))
     status, odd_status = group_status(content.get("pg_status"))
     whole = active_only or not wrapped

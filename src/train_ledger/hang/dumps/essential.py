@@ -2,18 +2,22 @@
 
 Of each group what is pending, the last few, and the first, which tells whether anything older can be missing.
 To look at the thousands of others again and again costs more than to load them: they are many small objects,
-and a processor waits for each. So they are looked at once, as rows, and these alone are gone through.
+and a processor waits for each. So of all of them what tells this is taken once, column by column, and these
+few alone are gone through.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import attrgetter, lt
+from dataclasses import dataclass
+from operator import itemgetter, lt
+from types import NoneType
 from typing import Any
 
 from train_ledger.hang.dumps.entry import COMPLETED_IS_DONE, text
 from train_ledger.hang.dumps.held import KEPT_LAST, Key
-from train_ledger.hang.dumps.schema import Row
+from train_ledger.hang.dumps.schema import are_ordinary, are_words
+from train_ledger.hang.dumps.understood import MOST_OPERATIONS
 
 __all__ = ["essentials"]
 
@@ -21,41 +25,88 @@ _Entries = list[dict[Any, Any]]
 _MOST_GROUPS = 1024
 
 
-def essentials(entries: _Entries, rows: Sequence[Row]) -> dict[Key, _Entries] | None:
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """What is asked of every entry; each as long as there are entries."""
+
+    groups: Sequence[Any]
+    numbers: Sequence[int]
+    states: Sequence[str]
+    calls: Sequence[str]
+    p2p: Sequence[bool | None]
+    ends: Sequence[int | None]
+
+    def are_understood(self) -> bool:
+        numbers = {*map(type, self.numbers)} == {int}
+        return (
+            numbers
+            and min(self.numbers) >= 0
+            and max(self.numbers) < MOST_OPERATIONS
+            and {*map(type, self.p2p)} <= {bool, NoneType}
+            and {*map(type, self.ends)} <= {int, NoneType}
+            and are_words({*self.states, *self.calls})
+            and all(type(name) is tuple and [*map(type, name)] == [str, str] for name in {*self.groups})
+        )
+
+
+_OF_EACH = itemgetter(
+    "process_group",
+    "collective_seq_id",
+    "state",
+    "profiling_name",
+    "is_p2p",
+    "time_discovered_completed_ns",
+)
+
+
+def essentials(entries: Sequence[Any]) -> dict[Key, _Entries] | None:
     """The entries that count, by group, so that `hold` says of them what it says of all.
 
-    None where that is not certain: for several backends, those that do not tell when an operation completed,
-    and groups without end.
+    None where that is not certain: for what is not understood, several backends, those that do not tell when
+    an operation completed, and groups without end. What else an entry says is not looked at.
     """
-    backends = {name.partition(":")[0] for name in {row.profiling_name for row in rows}}
-    if len(backends) != 1 or not backends <= _TELLING:
+    columns = _columns(entries)
+    if columns is None or not _tell_their_end(columns):
         return None
-    names = [row.process_group for row in rows]
-    places: dict[tuple[str, str], list[int]] = {name: [] for name in dict.fromkeys(names)}
+    places: dict[tuple[str, str], list[int]] = {name: [] for name in dict.fromkeys(columns.groups)}
     if len(places) > _MOST_GROUPS:
         return None
-    for place, name in enumerate(names):
+    for place, name in enumerate(columns.groups):
         places[name].append(place)
-    groups = {
-        (text(name), text(desc), ""): [entries[place] for place in _essential(at, rows)]
-        for (name, desc), at in places.items()
-    }
+    groups: dict[Key, _Entries] = {}
+    for (name, desc), at in places.items():
+        few = _essential(at, columns)
+        groups[text(name), text(desc), ""] = [entries[place] for place in few or at]
+        if few is None and not are_ordinary(groups[text(name), text(desc), ""]):
+            return None
     return groups if len(groups) == len(places) else None
+
+
+def _columns(entries: Sequence[Any]) -> _Columns | None:
+    try:
+        groups, *others = zip(*map(_OF_EACH, entries), strict=True)
+        if {*map(type, groups)} == {list}:  # as JSON has them
+            groups = tuple(map(tuple, groups))
+        columns = _Columns(groups, *others)
+        return columns if columns.are_understood() else None
+    except (LookupError, TypeError, ValueError):  # keys that are not there, no dictionary, no entry at all
+        return None
+
+
+def _tell_their_end(columns: _Columns) -> bool:
+    backends = {call.partition(":")[0] for call in {*columns.calls}}
+    return len(backends) == 1 and backends <= _TELLING
 
 
 _TELLING = frozenset(COMPLETED_IS_DONE)
 
 
-def _essential(at: list[int], rows: Sequence[Row]) -> list[int]:
-    """All of a group with sends and receives, or whose numbers do not rise one by one."""
-    of_group = [rows[place] for place in at]
-    numbers = [*map(attrgetter("collective_seq_id"), of_group)]
-    if not all(map(lt, numbers, numbers[1:])) or {*map(attrgetter("is_p2p"), of_group)} != {False}:
-        return at
-    pending = [
-        n
-        for n, row in enumerate(of_group)
-        if row.state != "completed" and not row.time_discovered_completed_ns
-    ]
+def _essential(at: list[int], columns: _Columns) -> list[int] | None:
+    """None of a group with sends and receives, or whose numbers do not rise one by one: all of them count."""
+    numbers = [columns.numbers[place] for place in at]
+    if not all(map(lt, numbers, numbers[1:])) or {columns.p2p[place] for place in at} != {False}:
+        return None
+    states, ends = columns.states, columns.ends
+    pending = [n for n, place in enumerate(at) if states[place] != "completed" and not ends[place]]
     last = range(max(0, len(at) - KEPT_LAST - len(pending)), len(at))
     return [at[n] for n in sorted({0, *pending, *last})]

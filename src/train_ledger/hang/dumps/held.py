@@ -25,9 +25,9 @@ from train_ledger.hang.dumps.entry import (
     pair_of,
     seq_of,
 )
-from train_ledger.hang.dumps.understood import are_tensors_understood
+from train_ledger.hang.dumps.understood import is_understood
 
-__all__ = ["Held", "Key", "OddTensorsError", "hold"]
+__all__ = ["Held", "Key", "OddEntryError", "hold"]
 
 KEPT_PENDING = 24
 KEPT_LAST = 8
@@ -62,8 +62,8 @@ class Held(msgspec.Struct, frozen=True, array_like=True, gc=False):
     by_id: bool = False
 
 
-class OddTensorsError(Exception):
-    """An entry that is to be kept has sizes or types that cannot be."""
+class OddEntryError(Exception):
+    """An entry that is to be kept is not understood."""
 
 
 def hold(
@@ -71,7 +71,7 @@ def hold(
 ) -> Held:
     """The entries of one group in short; `whole` says that no pending one can have been lost.
 
-    Raises OddTensorsError where the tensors of one that is kept are not understood.
+    Raises OddEntryError where one that is to be kept is not understood.
     """
     p2p = [entry for entry in entries if entry.get("is_p2p") is not False and is_p2p(entry)]
     collectives = [entry for entry in entries if not is_p2p(entry)] if p2p else entries
@@ -109,8 +109,8 @@ _Merged = tuple[int, dict[Any, Any], bool, int]
 
 
 def _sure(entries: list[dict[Any, Any]]) -> None:
-    if not all(map(are_tensors_understood, entries)):
-        raise OddTensorsError
+    if not all(map(is_understood, entries)):
+        raise OddEntryError
 
 
 def _merge_coalesced(entries: list[dict[Any, Any]], retired: frozenset[str]) -> list[_Merged]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from train_ledger.hang.dumps.entry import integer, is_p2p
 
-__all__ = ["MOST_OPERATIONS", "are_tensors_understood", "is_understood"]
+__all__ = ["MOST_OPERATIONS", "is_understood"]
 
 MOST_OPERATIONS = 1 << 40
 """At a thousand collectives a second it takes 34 years to get there."""
@@ -31,12 +31,11 @@ def is_understood(entry: Any) -> bool:
         and _is_time(entry.get("time_discovered_completed_ns"))
         and type(entry.get("retired")) in _FLAG
         and type(entry.get("is_p2p")) in _FLAG
-        and are_tensors_understood(entry)
+        and _are_tensors_understood(entry)
     )
 
 
-def are_tensors_understood(entry: Mapping[Any, Any]) -> bool:
-    """Whether the sizes and types of what goes in and comes out, where they are told, can be."""
+def _are_tensors_understood(entry: Mapping[Any, Any]) -> bool:
     return (
         _are_shapes(entry.get("input_sizes"))
         and _are_shapes(entry.get("output_sizes"))
