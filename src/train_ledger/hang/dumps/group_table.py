@@ -98,13 +98,14 @@ def listed_ranks(ranks: Any) -> str | None:
         if not all(number is not None and 0 <= number < MOST_RANKS for number in numbers):
             return None
         return str(numbers)
-    if not isinstance(ranks, str) or not ranks.isascii():
-        return None
-    if not _LIST.fullmatch(ranks.strip().removeprefix("[").removesuffix("]")):
-        return None
-    if _LONG_NUMBER.search(ranks) and any(rank >= MOST_RANKS for rank in ranks_in(ranks)):
-        return None
-    return ranks
+    return ranks if isinstance(ranks, str) and _lists_ranks(ranks) else None
+
+
+@lru_cache(maxsize=64)  # the world of 16,384 ranks is 100 kB of text, the same in every dump
+def _lists_ranks(listed: str) -> bool:
+    if not listed.isascii() or not _LIST.fullmatch(listed.strip().removeprefix("[").removesuffix("]")):
+        return False
+    return not _LONG_NUMBER.search(listed) or all(rank < MOST_RANKS for rank in ranks_in(listed))
 
 
 @lru_cache(maxsize=65536)
