@@ -21,7 +21,7 @@ from train_ledger.hang.reasoning.world import can_be_a_world, world_of
 from train_ledger.hang.stacks.stack_files import RankStack
 from train_ledger.hang.verdict.acquit import acquit
 from train_ledger.hang.verdict.conclude import conclude
-from train_ledger.hang.verdict.findings import Evidence
+from train_ledger.hang.verdict.evidence import Evidence
 from train_ledger.render.picture import Picture
 
 __all__ = ["Examination", "analyse", "examination_of", "examine", "reason"]
@@ -112,7 +112,8 @@ class _Case:
         self.views = reopened(views, read.dumps, known, fallen)
         self.pending = [view for view in self.views if view.waiting]
         ended = not self.pending and any(it.gone or it.exception or it.signal for it in known.values())
-        self.evidence = Evidence({dump.rank: dump for dump in read.dumps}, stacks, known, fallen)
+        dumps = {dump.rank: dump for dump in read.dumps}
+        self.evidence = Evidence(dumps, stacks, known, fallen, read.damaged, read.set_aside)
         silent = [dump.rank for dump in read.dumps if not dump.groups]
         roots = find_roots(self.views, fallen=fallen, damaged=read.damaged, silent=silent, ended=ended)
         self.found = acquit(roots, self.evidence)

@@ -33,7 +33,9 @@ def test_a_rank_of_which_only_an_earlier_attempts_dump_is_left_has_none(died_at:
     answer = together((now, [0, 1, 3]), (before, [2]))
     assert (answer.stale, answer.missing_dumps) == (("rank_2",), (2,))
     assert (answer.culprits, answer.confidence) == ((2,), "low")
-    assert any("left no dump" in line for line in answer.findings[0].evidence)
+    assert any("rank 2 is of another time" in line for line in answer.findings[0].evidence)
+    assert any("set aside" in line for line in answer.not_observed)
+    assert not any("none was found" in line for line in answer.not_observed)
 
 
 def test_one_new_dump_among_the_old_ones_is_not_the_stale_one() -> None:

@@ -31,19 +31,23 @@ _LONG_AGO_NS = 3600 * 10**9
 class Dumps:
     """The dumps to reason over, one a rank, by rank; and everything that was found beside them.
 
-    `damaged` are ranks of which there is something, by its name a dump, that could not be read.
+    `damaged` are ranks of which there is something, by its name a dump, that could not be read; `set_aside`
+    those whose dumps are all of another time.
     """
 
     dumps: tuple[Dump, ...]
     unreadable: tuple[Unreadable, ...] = ()
     damaged: tuple[int, ...] = ()
     stale: tuple[str, ...] = ()
+    set_aside: tuple[int, ...] = ()
 
     def without(self, ranks: Collection[int]) -> Dumps:
         """The dumps of these ranks are found to be of another time, and listed as stale."""
         kept = tuple(dump for dump in self.dumps if dump.rank not in ranks)
-        left = tuple(dump.file for dump in self.dumps if dump.rank in ranks)
-        return replace(self, dumps=kept, stale=tuple(sorted({*self.stale, *left})))
+        left = [dump for dump in self.dumps if dump.rank in ranks]
+        stale = tuple(sorted({*self.stale, *(dump.file for dump in left)}))
+        aside = tuple(sorted({*self.set_aside, *(dump.rank for dump in left)}))
+        return replace(self, dumps=kept, stale=stale, set_aside=aside)
 
 
 _SUFFIX = re.compile(r"\.(?:json|jsonl|pickle|pkl|bin|txt|log|dump|trace)\Z", re.IGNORECASE)
@@ -92,8 +96,10 @@ def read_dumps(paths: Sequence[Path], limits: Limits, since_t: float | None = No
                 unreadable.append(Unreadable(reply.dump.file, reply.dump.cut))
     unreadable += [Unreadable(shown(path), why) for path, why in refused.items()]
     kept, stale = _told_apart(read, since_t)
-    damaged = _damaged(refused, read) - {dump.rank for dump in kept}
-    return Dumps(kept, tuple(sorted(unreadable, key=_by_file)), tuple(sorted(damaged)), stale)
+    ranks = {dump.rank for dump in kept}
+    damaged = tuple(sorted(_damaged(refused, read) - ranks))
+    set_aside = tuple(sorted({dump.rank for dump in read} - ranks))
+    return Dumps(kept, tuple(sorted(unreadable, key=_by_file)), damaged, stale, set_aside)
 
 
 def jobs_in(paths: Sequence[Path], limits: Limits) -> tuple[list[Job], list[int], dict[Path, str]]:
@@ -166,10 +172,11 @@ def _job(path: Path, limits: Limits) -> tuple[Job, int] | str:
 
 def _told_apart(read: Sequence[Dump], since_t: float | None) -> tuple[tuple[Dump, ...], tuple[str, ...]]:
     """The newest dump of each rank of the current attempt, and the files of the others."""
-    stale = [dump.file for dump in read if since_t is not None and _is_before(dump, since_t)]
+    before = {dump.file for dump in read if since_t is not None and _is_before(dump, since_t)}
+    stale = [*before]
     newest: dict[int, Dump] = {}
     for dump in sorted(read, key=lambda dump: (dump.newest_ns, dump.has_frames, dump.mtime, dump.file)):
-        if dump.file in stale:
+        if dump.file in before:
             continue
         if dump.rank in newest:
             stale.append(newest[dump.rank].file)

@@ -12,7 +12,7 @@ from train_ledger.hang.picture.wait_picture import wait_graph
 from train_ledger.hang.reasoning.groups import GroupView
 from train_ledger.hang.reasoning.roots import Root, Roots
 from train_ledger.hang.stacks import merge, stand_of
-from train_ledger.hang.verdict.findings import Evidence
+from train_ledger.hang.verdict.evidence import Evidence
 from train_ledger.render.picture import Picture, Stack, Table
 
 __all__ = ["picture_of"]

@@ -129,7 +129,8 @@ def _ruled_out(
         )
     if "cycle" not in kinds:
         yield RuledOut("ranks that wait for each other", "the waits of all groups lead to an end")
-    if kinds & {"missing_ranks", "p2p_unpaired"} and "no_mismatch" not in kinds:
+    is_seen = all(root.seen for root in found.roots)
+    if kinds & {"missing_ranks", "p2p_unpaired"} and "no_mismatch" not in kinds and is_seen:
         yield RuledOut("the fabric", "who waits, waits for a rank that has not come")
     if kinds == {"no_mismatch"}:
         yield RuledOut("a rank that did not come", "every member issued the pending operation")
@@ -146,9 +147,11 @@ def _groups(views: Sequence[GroupView]) -> str:
 def _gaps(missing: Sequence[int], read: Dumps, evidence: Evidence) -> Iterator[str]:
     if not read.dumps:
         yield "no dump could be read"
-    if missing:
-        yield f"{_dumps_of(missing)}: none was found, so whether {_joined(missing)} is not known"
-        yield from _reasons(missing, evidence)
+    if none := sorted({*missing}.difference(read.set_aside)):
+        yield f"{_dumps_of(none)}: none was found, so whether {_joined(none)} is not known"
+    if old := sorted({*missing}.intersection(read.set_aside)):
+        yield f"{_dumps_of(old)}: of another time, and set aside, so whether {_joined(old)} is not known"
+    yield from _reasons(missing, evidence)
     if read.damaged:
         yield f"{_dumps_of(read.damaged)}: there, but not readable"
     if cut := [dump.rank for dump in read.dumps if dump.cut]:

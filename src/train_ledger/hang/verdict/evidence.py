@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from train_ledger.hang.dumps.dump import Dump, Op
@@ -16,12 +16,17 @@ __all__ = ["Evidence", "suspicion_of", "with_failed_gpu"]
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Everything that is known of the ranks, each keyed by rank."""
+    """Everything that is known of the ranks, each keyed by rank.
+
+    `damaged` are ranks whose dump could not be read, `set_aside` those whose dump is of another time.
+    """
 
     dumps: Mapping[int, Dump]
     stacks: Mapping[int, RankStack]
     known: Mapping[int, RankKnowledge]
     fallen: Sequence[int] = ()
+    damaged: Collection[int] = ()
+    set_aside: Collection[int] = ()
 
     @property
     def newest_ns(self) -> int:
@@ -65,10 +70,10 @@ def _shift(root: Root) -> Shift | None:
     """Whether the culprits stand one call ahead of the others or behind them, by what came next."""
     if root.mismatch is None or root.mismatch.usual is None or not root.culprits:
         return None
-    odd, usual = root.mismatch.odd, root.mismatch.usual
+    odd, usual, culprits = root.mismatch.odd, root.mismatch.usual, frozenset(root.culprits)
     following = {rank: it.op(root.seq + 1) for rank, it in root.view.standings.items()}
-    extra = any(op and _alike(op, usual) for rank, op in following.items() if rank in root.culprits)
-    skipped = any(op and _alike(op, odd) for rank, op in following.items() if rank not in root.culprits)
+    extra = any(op and _alike(op, usual) for rank, op in following.items() if rank in culprits)
+    skipped = any(op and _alike(op, odd) for rank, op in following.items() if rank not in culprits)
     if extra and skipped:
         return "swapped"
     return "extra" if extra else "skipped" if skipped else None

@@ -16,7 +16,7 @@ from train_ledger.hang.verdict.evidence import Evidence, suspicion_of, with_fail
 from train_ledger.hang.verdict.rank_lines import of_rank, timeouts_line
 from train_ledger.render import ranks_in_brief
 
-__all__ = ["Evidence", "confidence_of", "finding_of"]
+__all__ = ["confidence_of", "finding_of"]
 
 _SHOWN = 3
 _MOST_LINES = 9
@@ -196,7 +196,7 @@ def _of_culprit(rank: int, root: Root, evidence: Evidence) -> Iterator[str]:
         yield from of_rank(known)
     dump = evidence.dumps.get(rank)
     if dump is None:
-        yield f"rank {rank} left no dump: whether it joined is not known"
+        yield f"{_why_without_dump(rank, evidence)}: whether it joined is not known"
     else:
         if not root.mismatch and not root.p2p and root.kind != "completion_laggard":
             yield _last_in_group(rank, root.view)
@@ -208,6 +208,14 @@ def _of_culprit(rank: int, root: Root, evidence: Evidence) -> Iterator[str]:
         yield f"rank {rank} issued its last operation at {frame}; where it stands now, only its stack says"
     if known is not None and (said := in_words(known)):
         yield said
+
+
+def _why_without_dump(rank: int, evidence: Evidence) -> str:
+    if rank in evidence.damaged:
+        return f"the dump of rank {rank} could not be read"
+    if rank in evidence.set_aside:
+        return f"the dump of rank {rank} is of another time than those of the others, and set aside"
+    return f"rank {rank} left no dump"
 
 
 def _last_in_group(rank: int, view: GroupView) -> str:
