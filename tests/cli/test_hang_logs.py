@@ -47,6 +47,27 @@ def test_logs_without_a_word_cannot_tell(tmp_path: Path) -> None:
     assert (code, answer["verdict"], answer["culprits"]) == (3, "cannot_tell", [])
 
 
+def epilogue(codes: list[int], first: int) -> str:
+    def block(rank: int) -> str:
+        return (
+            f"  time      : 2026-03-28_00:21:12\n  host      : node001\n  rank      : {rank} "
+            f"(local_rank: {rank})\n  exitcode  : {codes[rank]} (pid: {4000 + rank})\n"
+        )
+
+    others = [block(rank) for rank in range(len(codes)) if rank != first]
+    return f"Failures:\n{''.join(others)}Root Cause (first observed failure):\n{block(first)}"
+
+
+@pytest.mark.parametrize(("codes", "culprits"), [([-9] * 4, []), ([-15] * 4, []), ([-15, -9, -11, -15], [2])])
+def test_an_epilogue_in_which_one_signal_ended_all_accuses_nobody(
+    tmp_path: Path, codes: list[int], culprits: list[int]
+) -> None:
+    (tmp_path / "torchrun.log").write_text(epilogue(codes, first=2))
+    code, answer = hang("--logs", tmp_path)
+    assert answer["culprits"] == culprits
+    assert (code, answer["verdict"]) == ((1, "hang") if culprits else (3, "cannot_tell"))
+
+
 def test_a_log_says_why_a_dump_is_missing(tmp_path: Path) -> None:
     job = Job(4)
     job.issue(range(4), done=True)

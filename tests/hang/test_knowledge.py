@@ -54,6 +54,28 @@ def test_who_the_kernel_killed_and_whom_the_launcher_saw_fail_first_fell_by_them
     assert first_fallen(seen, range(4)) == (1,)
 
 
+@pytest.mark.parametrize("number", [6, 9, 11, 15])
+def test_where_one_signal_ended_all_ranks_nobody_is_the_first(number: int) -> None:
+    """Whom the launcher saw first says only whom it looked at first."""
+    killed = {
+        rank: RankKnowledge(rank, gone=True, signal=number, failed_first=rank == 2) for rank in range(4)
+    }
+    assert first_fallen(killed, range(4)) == ()
+    killed[1] = RankKnowledge(1, gone=True, signal=number, no_memory=True)
+    assert first_fallen(killed, range(4)) == (1,)
+
+
+def test_whom_the_launcher_had_to_kill_fell_with_the_first() -> None:
+    known = {
+        0: RankKnowledge(0, gone=True, signal=9),
+        1: RankKnowledge(1, gone=True, signal=11, failed_first=True),
+        2: RankKnowledge(2, gone=True, signal=15),
+    }
+    assert first_fallen(known, range(3)) == (1,)
+    known[1] = RankKnowledge(1, gone=True, signal=9, failed_first=True)
+    assert first_fallen(known, range(3)) == (1,)
+
+
 def test_whom_the_launcher_saw_first_is_a_victim_where_its_exception_says_so() -> None:
     lost = "RuntimeError: Connection closed by peer [127.0.0.1]:8113"
     known = {0: RankKnowledge(0, gone=True, exit_code=1, failed_first=True, exception=lost)}

@@ -62,7 +62,7 @@ class RankKnowledge:
     """What the run's own files and logs say of one rank; None, False or nothing where they say nothing.
 
     `exception` is "Type: message", `raised_in` the "file:line" of the log that says so; `signal` is the
-    of the signal that ended the process, `exit_code` the status it ended with; `failed_first` that the
+    number of the signal that ended the process, `exit_code` the status it ended with; `failed_first` that the
     launcher saw it fail before the others, `ended` that the rank itself said that its run ended.
 
     Of logs: `timed_out` are the reports of its watchdog, the earliest number first; `enqueued` is the last
@@ -132,9 +132,12 @@ def first_fallen(known: Mapping[int, RankKnowledge], world: Collection[int]) -> 
 
     First those that say why, or that the kernel killed. Else the one that the launcher saw fail first. Else
     few ranks that are gone without a word, or that said that their run ended, while the others go on, or tell
-    of a closed connection or of the launcher's signal.
+    of a closed connection or of the launcher's signal. Where one signal ended all of them, only who says why.
     """
-    by_reason = [rank for rank, it in known.items() if _fell_by_itself(it)]
+    launcher_tells = any(it.failed_first for it in known.values())
+    by_reason = [rank for rank, it in known.items() if _fell_by_itself(it, launcher_tells)]
+    if _ended_together(known, world):
+        by_reason = [rank for rank in by_reason if known[rank].no_memory or known[rank].exception]
     if by_reason:
         return tuple(sorted(by_reason))
     seen_first = [rank for rank, it in known.items() if it.failed_first and it.exception is None]
@@ -146,12 +149,21 @@ def first_fallen(known: Mapping[int, RankKnowledge], world: Collection[int]) -> 
     return tuple(sorted(left)) if 2 * len(left) < max(len(world), len(known)) else ()
 
 
-def _fell_by_itself(rank: RankKnowledge) -> bool:
+def _fell_by_itself(rank: RankKnowledge, launcher_tells: bool) -> bool:
     if rank.no_memory:
         return True
     if rank.exception is not None:
         return not any(word in rank.exception.lower() for word in _CONSEQUENCES)
+    if rank.signal == signals.SIGKILL and launcher_tells and not rank.failed_first:
+        return False  # the launcher's, for a rank that its SIGTERM did not end
     return rank.signal is not None and rank.signal not in _DONE_TO_IT
+
+
+def _ended_together(known: Mapping[int, RankKnowledge], world: Collection[int]) -> bool:
+    """Whether one signal ended every rank: then who looked first says nothing of who fell first."""
+    everybody = {*world, *known}
+    ended_by = {known[rank].signal if rank in known else None for rank in everybody}
+    return len(everybody) > 1 and len(ended_by) == 1 and None not in ended_by
 
 
 def in_words(rank: RankKnowledge) -> str | None:
