@@ -117,6 +117,19 @@ def test_a_rank_that_the_kernel_killed_for_memory_died(made):
     assert told.details.findings[0].cause_suspected.startswith("the kernel killed its process")
 
 
+def test_what_the_kernel_killed_before_the_last_step_was_no_rank(made):
+    put_dumps(made, behind={CULPRIT})
+    pid = json.loads(made.run_dir.signals_of(2).read_text().splitlines()[0])["pid"]
+    made.run_dir.hardware.mkdir()
+    line = (
+        f"{made.fault_t - 3600:.3f} node000 kernel: Out of memory: Killed process {pid} (cc1) total-vm:1kB\n"
+    )
+    (made.run_dir.hardware / "node000.kern.log").write_text(line)
+    told = found(made)
+    assert (told.cause, told.ranks) == ("hang.rank_missing", (5,))
+    assert any(f"process {pid} killed for want of memory" in it for it in told.not_observed)
+
+
 def test_the_runs_own_logs_are_read(made):
     log = made.run_dir.logs / "attempt_0" / "5" / "stderr.log"
     log.parent.mkdir(parents=True)

@@ -15,6 +15,7 @@ from typing import Any
 from train_ledger.answer import Diagnosis, NextCommand
 from train_ledger.hang import meant_instead
 from train_ledger.ledger import RunState
+from train_ledger.ops.hosts import is_host
 from train_ledger.run_dir import RunDir
 
 __all__ = ["next_commands"]
@@ -78,6 +79,8 @@ def _look_at_rank(state: RunState, rank: int) -> Iterable[NextCommand]:
         return
     command = f"py-spy dump --pid {it.pid}"
     if it.host and it.host != socket.gethostname():
+        if not is_host(it.host):  # ssh would take it for an option
+            return
         command = f"ssh {shlex.quote(it.host)} {command}"
     yield NextCommand(f"where rank {rank} stands now", command)
 

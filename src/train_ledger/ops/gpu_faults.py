@@ -44,10 +44,11 @@ def with_faults(
     times = _bursts(recent)
     found = dict(known)
     of_nobody: Counter[str] = Counter()
+    is_one_host = len({it.host for it in ranks.values()}) == 1
     for fault in _latest(recent):
-        rank = _rank_of(fault, ranks)
-        if rank is None:
-            of_nobody[_name(fault)] += 1
+        rank = _rank_of(fault, ranks, is_one_host)
+        if rank is None or (fault.code is None and _was_before(fault, since_t)):
+            of_nobody[_name(fault)] += 1  # what was killed before the last step had that process id before
         elif fault.code is None:
             found[rank] = replace(found.get(rank) or RankKnowledge(rank), no_memory=True, gone=True)
         else:
@@ -88,13 +89,17 @@ def _latest(faults: Sequence[KernelFault]) -> list[KernelFault]:
 def _said(fault: KernelFault, times: int, since_t: float | None) -> GpuFault:
     code = fault.code or 0
     level = xid_level(code, fault.text, times=times)
-    if level == "page" and (fault.t is None or (since_t is not None and fault.t < since_t - _BEFORE_S)):
+    if level == "page" and (fault.t is None or _was_before(fault, since_t)):
         level = "record"
     return GpuFault(code, xid(code).meaning, level, fault.pci, fault.t, fault.text)
 
 
-def _rank_of(fault: KernelFault, ranks: Mapping[int, RankState]) -> int | None:
-    there = [it for it in ranks.values() if _on(fault.host, it.host, ranks.values())]
+def _was_before(fault: KernelFault, since_t: float | None) -> bool:
+    return fault.t is not None and since_t is not None and fault.t < since_t - _BEFORE_S
+
+
+def _rank_of(fault: KernelFault, ranks: Mapping[int, RankState], is_one_host: bool) -> int | None:
+    there = [it for it in ranks.values() if _on(fault.host, it.host, is_one_host)]
     if fault.pci is None:
         return next((it.rank for it in there if it.pid == fault.pid), None)
     by_address = [it.rank for it in there if it.pci and pci_address(it.pci) == fault.pci]
@@ -104,10 +109,10 @@ def _rank_of(fault: KernelFault, ranks: Mapping[int, RankState]) -> int | None:
     return next((it.rank for it in unplaced if fault.pid is not None and it.pid == fault.pid), None)
 
 
-def _on(of_fault: str | None, of_rank: str | None, ranks: Iterable[RankState]) -> bool:
+def _on(of_fault: str | None, of_rank: str | None, is_one_host: bool) -> bool:
     """Whether both are one host; a log that names none is of the only host there is."""
     if of_fault is None:
-        return len({it.host for it in ranks}) == 1
+        return is_one_host
     if of_rank is None:
         return False
     one, other = of_fault.lower(), of_rank.lower()

@@ -16,6 +16,7 @@ from train_ledger.hang import RankKnowledge
 from train_ledger.hang.knowledge import GpuFault
 from train_ledger.hang.verdict.rank_lines import gpu_line
 from train_ledger.ledger import RunState, xid
+from train_ledger.ops.hosts import is_host
 
 __all__ = ["with_hardware"]
 
@@ -75,6 +76,8 @@ def _next(failed: Sequence[_Failed]) -> Iterator[NextCommand]:
     for it in failed:
         if (it.rank.host, it.fault.code) in seen or len(seen) >= 2:
             continue
+        if it.rank.host and not is_host(it.rank.host):
+            continue  # ssh would take it for an option
         seen.add((it.rank.host, it.fault.code))
         where = f"on {it.rank.host}: " if it.rank.host else ""
         look = f"nvidia-smi -i {it.fault.pci} -q -d ECC,PERFORMANCE,ROW_REMAPPER; sudo dmesg -T | grep -i xid"

@@ -45,9 +45,8 @@ def read_logs(
     """The logs in `paths` (files or folders), joined with what is known already.
 
     `state` tells which GPU and process is whose, and since when the run stands still: what logs say of a time
-    before that is of an earlier hang; `world_size` goes for the
-    state's. `until_t` (unix seconds) leaves out what was said later. The start-up warnings in the signals of
-    `run_dir` are read, too.
+    before that is of an earlier hang. `world_size` goes before the state's. `until_t` (unix seconds) leaves
+    out what was said later. The start-up warnings in the signals of `run_dir` are read, too.
     """
     reading = read_log_files(paths, until_t=until_t)
     ranks: Mapping[int, RankState] = state.ranks if state else {}
@@ -62,7 +61,8 @@ def read_logs(
     if world_size is not None:
         found = {rank: it for rank, it in found.items() if rank < world_size or rank in (known or {})}
     t = until_t if until_t is not None else (state.t if state else None)
-    found, strangers = with_faults(found, reading.kernel, ranks, t, _stands_since(state))
+    stands_since_t = _stands_since(state) if state else None
+    found, strangers = with_faults(found, reading.kernel, ranks, t, stands_since_t)
     return LogEvidence(found, (*notes, *strangers), reading.files)
 
 
@@ -82,8 +82,9 @@ def has_kernel_logs(run_dir: RunDir) -> bool:
 
 def _of_this_hang(reading: LogReading, state: RunState) -> tuple[LogReading, list[str]]:
     """Without what belongs to an earlier attempt or to an earlier hang of this one."""
-    since_t = _since(state)
-    if since_t is not None:
+    stands_since_t = _stands_since(state)
+    if stands_since_t is not None:
+        since_t = stands_since_t - _CLOCK_SLACK_S
         said = tuple(it for it in reading.said if it.t is None or it.t >= since_t or it.kind == "setting")
         reading = replace(reading, said=said)
     if state.attempt == 0:
@@ -95,16 +96,11 @@ def _of_this_hang(reading: LogReading, state: RunState) -> tuple[LogReading, lis
     return replace(reading, raised=kept, ended=ended), notes if left_out else []
 
 
-def _stands_since(state: RunState | None) -> float | None:
-    if state is None or state.last_step_t is not None:
-        return state.last_step_t if state else None
-    return state.attempts[-1].started_t if state.attempts else None
-
-
-def _since(state: RunState) -> float | None:
+def _stands_since(state: RunState) -> float | None:
+    """When the run last made a step, else when its attempt began (unix seconds)."""
     if state.last_step_t is not None:
-        return state.last_step_t - _CLOCK_SLACK_S
-    return state.attempts[-1].started_t - _CLOCK_SLACK_S if state.attempts else None
+        return state.last_step_t
+    return state.attempts[-1].started_t if state.attempts else None
 
 
 def _warnings(run_dir: RunDir, state: RunState) -> Iterator[Said]:

@@ -140,7 +140,7 @@ def _on(host: str | None, command: str) -> str:
 
 def _is_elsewhere(host: str) -> bool:
     here = socket.gethostname()
-    return host not in (here, here.partition(".")[0])
+    return host not in (here, here.partition(".")[0]) and not host.startswith("-")  # no option of ssh
 
 
 def _host(rank: int, evidence: Evidence) -> str | None:
