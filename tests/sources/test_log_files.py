@@ -53,6 +53,16 @@ def test_a_folder_of_torchrun_says_whose_each_log_is_and_only_its_last_attempt_c
     assert [it.rank for it in read_log_files([tmp_path], attempt=0).raised] == [1]
 
 
+def test_each_hosts_agent_counts_its_attempts_on_its_own(tmp_path) -> None:
+    put(tmp_path, "node1/attempt_0/rank_0.log", RAISED)
+    put(tmp_path, "node1/attempt_1/rank_0.log", CAUGHT)
+    put(tmp_path, "node2/attempt_0/rank_8.log", RAISED)
+    found = read_log_files([tmp_path])
+    assert ([it.rank for it in found.said], [it.rank for it in found.raised]) == ([0], [8])
+    (skipped,) = found.skipped
+    assert "node1/attempt_0/rank_0.log: is of another attempt than the one that is read" in skipped
+
+
 def test_local_ranks_of_two_hosts_are_no_global_ranks(tmp_path) -> None:
     for host in ("node1", "node2"):
         put(tmp_path, f"{host}/attempt_0/0/stderr.log", CAUGHT)

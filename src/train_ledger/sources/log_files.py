@@ -63,7 +63,7 @@ def read_log_files(
     """
     reader = _Reader(until_t)
     found = sorted(dict.fromkeys(_files(paths, reader.skipped)))
-    chosen = list(_of_attempt(found, attempt))
+    chosen = list(_of_attempt(found, attempt, reader.skipped))
     share = max(_LEAST_BYTES, budget_bytes // max(1, len(chosen)))
     for path, place in chosen:
         reader.read(path, place, share)
@@ -101,11 +101,28 @@ def _in_folder(
     yield from (Path(folder, name) for name in names)
 
 
-def _of_attempt(files: Sequence[Path], attempt: int | None) -> Iterator[tuple[Path, LogPlace]]:
-    """Files of the attempt that counts, and those that are of none."""
+def _of_attempt(
+    files: Sequence[Path], attempt: int | None, skipped: Skipped
+) -> Iterator[tuple[Path, LogPlace]]:
+    """Files of the attempt that counts below each folder, and those that are of none.
+
+    Agents of several hosts count their attempts on their own: only the one whose rank failed counts it.
+    """
     places = [(path, place_of(path)) for path in files]
-    last = attempt if attempt is not None else max((it.attempt or 0 for _, it in places), default=0)
-    yield from ((path, it) for path, it in places if it.attempt is None or it.attempt == last)
+    last: dict[Path, int] = {}
+    for path, it in places:
+        if it.attempt is not None:
+            last[_above(path)] = max(it.attempt, last.get(_above(path), 0))
+    for path, it in places:
+        if it.attempt is None or it.attempt == (last[_above(path)] if attempt is None else attempt):
+            yield path, it
+        else:
+            skipped.count("is of another attempt than the one that is read", str(path))
+
+
+def _above(path: Path) -> Path:
+    """The folder that the attempts lie in."""
+    return next((it.parent for it in path.parents if it.name.startswith("attempt_")), path.parent)
 
 
 class _Reader:

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from pathlib import PurePath
 
-__all__ = ["MARKS", "Ended", "LogPlace", "place_of", "read_epilogue"]
+__all__ = ["MARKS", "Ended", "Epilogue", "LogPlace", "place_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +94,3 @@ class Epilogue:
         elif self._rank is not None and re.fullmatch(r"-?\d{1,9}", value):
             self.ended.append(Ended(self._rank, int(value), self._host, self._root, source))
             self._rank = None
-
-
-def read_epilogue(lines: list[str]) -> list[Ended]:
-    """All that an epilogue says, from its lines."""
-    epilogue = Epilogue()
-    for line in lines:
-        epilogue.add(line)
-    return epilogue.ended
