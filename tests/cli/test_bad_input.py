@@ -46,6 +46,22 @@ def test_a_file_where_a_run_directory_is_wanted(verb: str, tmp_path: Path) -> No
     assert "is a file" in _ends_in_one_line([verb, file])
 
 
+@pytest.mark.parametrize("verb", ["dump", "watch"])
+def test_nothing_is_made_in_a_folder_that_is_no_run(verb: str, tmp_path: Path) -> None:
+    run = tmp_path / "runs" / "r42"
+    (run / "signals").mkdir(parents=True)
+    (run / "comm_traces").mkdir()
+    (run / "comm_traces" / "rank_0").write_bytes(b"\x80\x02.")
+    (tmp_path / "dumps").mkdir()
+    (tmp_path / "dumps" / "rank_0").write_bytes(b"\x80\x02.")
+    before = sorted(tmp_path.rglob("*"))
+    for wrong in (run / "comm_traces", tmp_path / "runs"):
+        assert f": train-ledger {verb} {run}\n" in _ends_in_one_line([verb, wrong])
+    assert f": train-ledger hang {tmp_path}/dumps\n" in _ends_in_one_line([verb, tmp_path / "dumps"])
+    assert "name the folder that the job gives" in _ends_in_one_line([verb, tmp_path])
+    assert sorted(tmp_path.rglob("*")) == before
+
+
 @pytest.mark.parametrize("verb", OF_A_RUN)
 def test_a_configuration_that_is_broken(verb: str, tmp_path: Path) -> None:
     (tmp_path / "train-ledger.toml").write_text("[alerts]\nstall_flour_s = 1\n")
@@ -75,6 +91,11 @@ def test_a_postmortem_of_nothing(tmp_path: Path) -> None:
         ["stacks", "--launcher", "no-such-launcher", "--hosts", "a"],
         ["stacks", "--launcher", "ssh", "--hosts", "-oProxyCommand=x"],
         ["stacks", "--launcher", "ssh", "--hosts", "@{tmp}/no-such-file"],
+        ["stacks", "--hosts", "a"],
+        ["stacks", "--full"],
+        ["dump", "{tmp}/empty", "--hosts", "a"],
+        ["dump", "{tmp}/empty", "--into", "{tmp}"],
+        ["dump", "{tmp}/empty", "--send"],
         ["stacks", "{tmp}"],
         ["stacks", "--from", "{tmp}/gone"],
         ["stacks", "--from", "{tmp}/garbage"],

@@ -112,6 +112,7 @@ def test_a_run_without_ranks_says_so(tmp_path: Path) -> None:
     told = dump(tmp_path, "--timeout-s", 0.3)
     assert told.exit_code == 3
     assert "no rank of the run is known on this host: none has written a line" in told.stdout
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("kind", ["fifo", "endless", "large", "deep"])
@@ -242,6 +243,25 @@ def test_all_hosts_answered_and_every_rank_is_there(tmp_path: Path) -> None:
     answer = json.loads(told.stdout)
     assert (told.exit_code, answer["dumped"], list(answer["hosts_s"])) == (0, [0, 1], [HOST])
     assert answer["folder"] == f"{tmp_path}/comm_traces"
+
+
+@pytest.mark.parametrize("slow", ["a", "b"])
+def test_of_two_hosts_that_send_one_rank_the_first_named_is_believed(tmp_path: Path, slow: str) -> None:
+    for host, data in (("a", content(0)), ("b", content(0, 3))):
+        packed = io.BytesIO()
+        with tarfile.open(fileobj=packed, mode="w:gz") as tar:
+            member = tarfile.TarInfo("rank_0")
+            member.size = len(data)
+            tar.addfile(member, io.BytesIO(data))
+        sent = {"dumped": [0], "missing": [], "archive": base64.b64encode(packed.getvalue()).decode()}
+        (tmp_path / host).write_text(json.dumps({"schema": 1, **sent}) + "\n")
+    (tmp_path / "reach").write_text(f'[ "$1" = {slow} ] && sleep 0.5; cat {tmp_path}/"$1"')
+    run = run_of(tmp_path / "run", 1)
+    launcher = f"sh {tmp_path}/reach {{host}} {{command}}"
+    told = dump(run.path, "--launcher", launcher, "--hosts", "a,b", "--json")
+    answer = json.loads(told.stdout)
+    assert answer["unreadable"] == [{"file": "b: rank 0", "why": "came from a, too"}]
+    assert run.comm_trace_of(0).read_bytes() == content(0)
 
 
 def test_a_rank_of_whom_no_host_tells_is_missing(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from train_ledger.cli.launching import AtOnce, Hosts, LauncherName, Program
+from train_ledger.cli.leave import BadInputError
 from train_ledger.cli.options import Json, Run, seconds
 
 if TYPE_CHECKING:
@@ -79,10 +80,14 @@ def dump(
       train-ledger dump runs/r42 --launcher 'kubectl exec {host} -- {argv}' --hosts 'worker-[0-15]' --json
     """
     from train_ledger.cli.dump_told import tell
-    from train_ledger.run_dir import RunDir
+    from train_ledger.cli.launching import want_launcher
+    from train_ledger.cli.run_wanted import run_to_write
 
+    want_launcher(launcher, {"--hosts": hosts, "--program": program, "--into": into})
+    if send and not json:
+        raise BadInputError("--send sends the dumps within the JSON: say --json, too")
     if launcher is None:
-        gathered = _of_this_host(RunDir.existing(run), job, timeout_s, pipe_prefix, dump_prefix, here)
+        gathered = _of_this_host(run_to_write(run, "dump"), job, timeout_s, pipe_prefix, dump_prefix, here)
     else:
         options = _passed_on(job, timeout_s, pipe_prefix, dump_prefix)
         gathered = _of_hosts(launcher, hosts, run, program, options, timeout_s, at_once, into)
@@ -135,11 +140,12 @@ def _of_hosts(
 ) -> Gathered:
     from train_ledger import config
     from train_ledger.cli.launching import hosts_named, launcher_named, program_named
+    from train_ledger.cli.run_wanted import run_to_write
     from train_ledger.ops.dumps_of_hosts import gather_from
     from train_ledger.run_dir import RunDir
 
     how = launcher_named(launcher)
-    run_dir = RunDir(run) if hosts and into else RunDir.existing(run)
+    run_dir = RunDir(run) if hosts and into else run_to_write(run, "dump")
     named = hosts_named(hosts, run_dir)
     command = [*program_named(program, run, "dump"), *options]
     settings = config.load(run_dir)

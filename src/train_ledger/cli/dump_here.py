@@ -17,7 +17,7 @@ from train_ledger.cli.stacks import job_here
 from train_ledger.config import Config
 from train_ledger.ledger import RankState, RunState
 from train_ledger.ops import observe
-from train_ledger.ops.collect import Asking, collect_dumps
+from train_ledger.ops.collect import Asking, Dumps, collect_dumps
 from train_ledger.ops.dump_check import unusable
 from train_ledger.ops.gathered import Gathered
 from train_ledger.run_dir import RunDir
@@ -34,7 +34,7 @@ def gather_here(
     state, not_read = observe(run_dir, config)
     ranks, nobody = _ranks(run_dir, state, job, here_alone)
     asked = [it for it in ranks.values() if it.gone_t is None and not it.ended]
-    dumps = collect_dumps(run_dir, asked, asking)
+    dumps = collect_dumps(run_dir, asked, asking) if asked else Dumps({}, {})
     files = {rank: run_dir.comm_trace_of(rank, ranks[rank].attempt) for rank in dumps.by}
     damaged = unusable(files, config.limits)
     missing = {rank: _why_not_asked(it) for rank, it in ranks.items() if it not in asked}

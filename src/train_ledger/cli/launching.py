@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
@@ -15,7 +16,16 @@ if TYPE_CHECKING:
     from train_ledger.ops.launch import Launcher
     from train_ledger.run_dir import RunDir
 
-__all__ = ["AtOnce", "Hosts", "LauncherName", "Program", "hosts_named", "launcher_named", "program_named"]
+__all__ = [
+    "AtOnce",
+    "Hosts",
+    "LauncherName",
+    "Program",
+    "hosts_named",
+    "launcher_named",
+    "program_named",
+    "want_launcher",
+]
 
 LauncherName: TypeAlias = Annotated[
     str | None,
@@ -46,6 +56,13 @@ Program: TypeAlias = Annotated[
         show_default=False,
     ),
 ]
+
+
+def want_launcher(launcher: str | None, given: Mapping[str, object]) -> None:
+    """Raises BadInputError for an option of a launcher where there is none: it would change nothing."""
+    named = [name for name, value in given.items() if value is not None]
+    if launcher is None and named:
+        raise BadInputError(f"{named[0]} says how other hosts are asked: say --launcher, too")
 
 
 def launcher_named(text: str) -> Launcher:

@@ -91,10 +91,14 @@ def stacks(
       train-ledger stacks --launcher 'srun --overlap -w {host} {argv}' --hosts 'node[01-16]'
       train-ledger stacks --from runs/r42/stacks --json
     """
+    from train_ledger.cli.launching import want_launcher
     from train_ledger.cli.stacks_shown import show_stacks
 
     if sum(given is not None and given != [] for given in (run, pid, source)) > 1:
         raise BadInputError("name one of: a run directory, processes with --pid, or stacks with --from")
+    want_launcher(launcher, {"--hosts": hosts, "--program": program})
+    if full and not json:
+        raise BadInputError("--full adds to the JSON: say --json, too")
     if launcher is not None:
         if pid or source:
             raise BadInputError(

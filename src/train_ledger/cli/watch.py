@@ -40,9 +40,9 @@ def watch(
     """
     from train_ledger import config
     from train_ledger.cli.output import show
-    from train_ledger.run_dir import RunDir
+    from train_ledger.cli.run_wanted import run_to_write
 
-    run_dir = RunDir.existing(run)
+    run_dir = run_to_write(run, "watch")
     settings = config.load(run_dir)
     from train_ledger import watch as room
 

@@ -1,7 +1,8 @@
 """How do the dumps of all hosts come into one folder?
 
 Each host asks its own ranks and sends what they left on one line of text, as `train-ledger dump --json
---send` does. A host that fails, hangs or sends junk is listed, and the others' dumps are kept.
+--send` does. A host that fails, hangs or sends junk is listed, and the others' dumps are kept. Of two that
+send one rank that which was named first is believed, whichever answers first.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ def gather_from(
     The `expected` ranks of whom no host tells are missing, too.
     """
     started = time.monotonic()
-    desk = _Desk(run_dir, into, limits)
+    desk = _Desk(run_dir, hosts, into, limits)
     outcomes = launch(
         launcher, hosts, command, timeout_s=timeout_s, at_once=at_once, most_bytes=limits.dump_bytes
     )
@@ -74,14 +75,16 @@ def gather_from(
 class _Desk:
     """What has come in so far."""
 
-    def __init__(self, run_dir: RunDir, into: Path | None, limits: Limits) -> None:
+    def __init__(self, run_dir: RunDir, hosts: Sequence[str], into: Path | None, limits: Limits) -> None:
         self._run_dir = run_dir
+        self._place = {host: place for place, host in enumerate(hosts)}
         self._into = into
         self._limits = limits
         self._files: dict[int, Path] = {}
-        self._missing: dict[int, str] = {}
+        self._sent_by: dict[int, str] = {}
+        self._missing: dict[str, dict[int, str]] = {host: {} for host in hosts}
         self._by: dict[int, str] = {}
-        self._unread: list[Unreadable] = []
+        self._unread: dict[str, list[Unreadable]] = {host: [] for host in hosts}
         self._hosts_s: dict[str, float] = {}
         self._silent: list[str] = []
         self._attempt = 0
@@ -105,12 +108,12 @@ class _Desk:
 
     def _note_silent(self, host: str, why: str) -> None:
         self._silent.append(host)
-        self._unread.append(Unreadable(host, why))
+        self._unread[host].append(Unreadable(host, why))
 
     def _note(self, host: str, sent: _Sent) -> None:
         self._attempt = max(self._attempt, sent.attempt)
-        self._missing |= {it.rank: f"on {host}: {it.why}" for it in sent.missing}
-        self._unread += [Unreadable(f"{host}: {it.file}", it.why) for it in sent.unreadable]
+        self._missing[host] |= {it.rank: f"on {host}: {it.why}" for it in sent.missing}
+        self._unread[host] += [Unreadable(f"{host}: {it.file}", it.why) for it in sent.unreadable]
 
     def _keep(self, host: str, sent: _Sent, packed: bytes) -> None:
         """The dumps under their ranks' own names, whatever else may be in the archive."""
@@ -120,24 +123,35 @@ class _Desk:
             archive.write_bytes(packed)
             unpacked.mkdir()
             refused = unpack(archive, unpacked, self._limits)
-            self._unread += [Unreadable(f"{host}: {Path(it.file).name}", it.why) for it in refused]
-            for rank in sent.dumped:
+            self._unread[host] += [Unreadable(f"{host}: {Path(it.file).name}", it.why) for it in refused]
+            for rank in dict.fromkeys(sent.dumped):
                 came = unpacked / f"rank_{rank}"
-                if rank in self._files:
-                    self._unread.append(Unreadable(f"{host}: rank {rank}", "came from another host, too"))
-                elif came.is_file():
-                    write_atomically(folder / f"rank_{rank}", came.read_bytes())
-                    os.utime(folder / f"rank_{rank}", (came.stat().st_mtime,) * 2)
-                    self._files[rank] = folder / f"rank_{rank}"
+                if not came.is_file():
+                    self._missing[host][rank] = f"on {host}: it was there, but did not come through"
+                elif self._is_believed(host, rank):
+                    self._put(came, folder, rank)
                     self._by[rank] = sent.by.get(str(rank), "not told")
-                else:
-                    self._missing[rank] = f"on {host}: it was there, but did not come through"
+
+    def _is_believed(self, host: str, rank: int) -> bool:
+        """Whether this host's dump of the rank counts; of two hosts that send it the other one is listed."""
+        before = self._sent_by.get(rank, host)
+        first, second = sorted((before, host), key=self._place.__getitem__)
+        if first != second:
+            self._unread[second].append(Unreadable(f"{second}: rank {rank}", f"came from {first}, too"))
+        self._sent_by[rank] = first
+        return first == host
+
+    def _put(self, came: Path, folder: Path, rank: int) -> None:
+        write_atomically(folder / f"rank_{rank}", came.read_bytes())
+        os.utime(folder / f"rank_{rank}", (came.stat().st_mtime,) * 2)
+        self._files[rank] = folder / f"rank_{rank}"
 
     def gathered(self, expected: Collection[int], took_s: float) -> Gathered:
         damaged = unusable(self._files, self._limits)
         files = {rank: path for rank, path in sorted(self._files.items()) if rank not in damaged}
         unsent = dict.fromkeys(expected, "no host sent it")
-        told = unsent | self._missing | damaged
+        of_hosts = {rank: why for some in reversed(self._missing.values()) for rank, why in some.items()}
+        told = unsent | of_hosts | damaged
         missing = {rank: why for rank, why in told.items() if rank not in files}
         return Gathered(
             files=files,
@@ -146,7 +160,7 @@ class _Desk:
             folder=self._into or self._run_dir.comm_traces(self._attempt),
             attempt=self._attempt,
             took_s=took_s,
-            unread=tuple(self._unread),
+            unread=tuple(it for some in self._unread.values() for it in some),
             hosts_s=dict(sorted(self._hosts_s.items())),
             silent=tuple(sorted(self._silent)),
         )

@@ -14,12 +14,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from train_ledger.hang.dumps.pickles import RefusedError, open_regular
+from train_ledger.signals import flight
 
 __all__ = ["PipeError", "Watched", "ask_by_pipe", "dump_places", "pipe_prefix"]
 
 _PIPE = "TORCH_NCCL_DEBUG_INFO_PIPE_FILE"
 _DUMPS = ("TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE")
-_DEFAULT = "torch/comm_lib_trace_rank_"
 
 
 class PipeError(Exception):
@@ -70,9 +70,9 @@ def dump_places(rank: int, variables: Mapping[str, str], pid: int | None, prefix
     """Where a rank's own dumps may be written, the likeliest first; relative ones as its process has them."""
     named = [prefix] if prefix else []
     named += [variables[name] for name in _DUMPS if variables.get(name)]
-    cache = variables.get("XDG_CACHE_HOME") or os.path.join(variables.get("HOME", "/nowhere"), ".cache")
+    default = flight.dump_prefix({name: it for name, it in variables.items() if name not in _DUMPS})
     here = f"/proc/{pid}/cwd" if pid else "."
-    return [Path(here, f"{it}{rank}") for it in dict.fromkeys([*named, os.path.join(cache, _DEFAULT)])]
+    return [Path(here, f"{it}{rank}") for it in dict.fromkeys([*named, default])]
 
 
 class Watched:

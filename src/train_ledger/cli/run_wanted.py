@@ -1,0 +1,55 @@
+"""Is the folder that a verb is to write into that of a run?
+
+A keeper may be started before its job, so that an empty folder will do, and one with a few files of the
+scheduler's. In a folder of dumps, of logs or of several runs nothing is made: another one was meant.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+from train_ledger.cli.leave import BadInputError
+from train_ledger.run_dir import RunDir
+
+__all__ = ["run_to_write"]
+
+_PARTS_OF_A_RUN = frozenset(
+    ("run.json", "ranks.jsonl", "signals", "structured_logs", "logs", "hardware", "requests", "ledger",
+     "comm_traces", "stacks", "train-ledger.toml")
+)  # fmt: skip
+
+
+def run_to_write(path: Path, verb: str) -> RunDir:
+    """The run directory at `path`.
+
+    Raises RunDirError where there is no folder, and BadInputError with the command that would be right where
+    it is something else's.
+    """
+    run_dir = RunDir.existing(path)
+    if _may_be_a_run(path):
+        return run_dir
+    right = next(_meant(path, verb), "name the folder that the job gives to train_ledger.start()")
+    raise BadInputError(f"{path}: is no run directory (neither run.json nor signals/ is in it); {right}")
+
+
+def _may_be_a_run(folder: Path) -> bool:
+    from train_ledger.hang.dumps.dump_files import rank_of
+
+    there = [it for it in folder.iterdir() if not it.name.startswith(".")]
+    if any(it.name in _PARTS_OF_A_RUN for it in there):
+        return True
+    return not any(it.is_dir() or rank_of(it.name) is not None for it in there)
+
+
+def _meant(folder: Path, verb: str) -> Iterator[str]:
+    """The run that the folder lies in, else one that lies in it, else what reads the files in it."""
+    from train_ledger.hang import meant_instead
+
+    above = list(folder.resolve().parents)[:2]
+    for run in (*above, *sorted(folder.iterdir(), reverse=True)):
+        if (run / "signals").is_dir():
+            yield f"that of a run: train-ledger {verb} {shlex.quote(str(run))}"
+    for it in meant_instead([str(folder)]):
+        yield f"{it.why}: {it.command}"
