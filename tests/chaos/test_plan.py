@@ -57,9 +57,12 @@ def test_options_that_do_not_go_together(options, said):
     assert "\n" not in str(refused.value)
 
 
-def test_each_gpu_of_this_host_is_counted(monkeypatch):
+def test_each_gpu_of_this_host_is_counted(monkeypatch, tmp_path):
+    monkeypatch.setattr("train_ledger.chaos.plan._DRIVER", tmp_path)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
     assert plan_of("abort", 1, 4).backend == "gloo"
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1,2,3")
     plan = plan_of("abort", 1, 4)
     assert (plan.backend, plan.does) == ("nccl", "hangs")
+    monkeypatch.setattr("train_ledger.chaos.plan._DRIVER", tmp_path / "no-driver")
+    assert plan.backend == "gloo"

@@ -76,7 +76,7 @@ def demo(
         with _watch(run_dir, port, as_json) as watch, _job(run_dir, plan) as job:
             _wait(watch, job, stall_floor_s)
             dumps = outcomes.dumps_of(run_dir, plan.ranks)
-            timed_out = plan.no_dump_path and _ends_by_itself(job, plan, started_t)
+            timed_out = plan.no_dump_path and _ends_by_itself(job, plan)
         outcome = outcomes.judge(run_dir, plan, started_t, len(webhook.received), dumps)
     if plan.no_dump_path:
         outcome = replace(
@@ -157,11 +157,10 @@ def _wait(watch: subprocess.Popen[bytes], job: subprocess.Popen[bytes], stall_fl
         time.sleep(0.1)
 
 
-def _ends_by_itself(job: subprocess.Popen[bytes], plan: Plan, started_t: float) -> bool:
+def _ends_by_itself(job: subprocess.Popen[bytes], plan: Plan) -> bool:
     """Wait until the process groups' time-out ends the job; False where it did not."""
-    patience_s = (plan.timeout_s or 0.0) + _AFTER_THE_TIMEOUT_S
     try:
-        job.wait(max(0.0, patience_s - (time.time() - started_t)) + _AFTER_THE_TIMEOUT_S)
+        job.wait((plan.timeout_s or 0.0) + _AFTER_THE_TIMEOUT_S)  # of which a part is over: it hangs already
     except subprocess.TimeoutExpired:
         return False
     return True

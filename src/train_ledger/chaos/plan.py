@@ -15,6 +15,8 @@ from train_ledger.run_dir import RunDir, RunDirError
 __all__ = ["Plan", "plan_of"]
 
 _DUMP_PATH_TIMEOUT_S = 30.0
+_DRIVER = Path("/proc/driver/nvidia/gpus")
+"""The driver's own list, a folder a GPU."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,8 +154,9 @@ def _check_pair(plan: Plan) -> None:
 
 def _gpus() -> int:
     """How many NVIDIA GPUs this process may use, without importing torch."""
+    if not _DRIVER.is_dir():
+        return 0  # the variable may be set on hosts without any
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is not None:
         return len([it for it in visible.split(",") if it.strip()])
-    folder = Path("/proc/driver/nvidia/gpus")
-    return len(list(folder.iterdir())) if folder.is_dir() else 0
+    return len(list(_DRIVER.iterdir()))
