@@ -54,6 +54,17 @@ def test_both_sides_there_and_none_over_is_the_fabric() -> None:
     assert (answer.verdict, answer.kind, answer.culprits) == ("hang", "no_mismatch", ())
 
 
+def test_who_waits_for_other_partners_at_the_same_number_is_told_too() -> None:
+    """Both stages 1 stopped; the pairs are of one group and of one number."""
+    job = Job(4)
+    job.issue(range(4), done=True)
+    for sender, receiver in ((0, 1), (2, 3)):
+        job.send(sender, receiver, sides="send")
+    answer = answer_of(job)
+    assert (answer.kind, answer.culprits, answer.findings[0].waiting) == ("p2p_unpaired", (1, 3), (0, 2))
+    assert "ranks 0,2 wait each in a send" in answer.findings[0].evidence[0]
+
+
 @pytest.mark.parametrize(
     ("send", "receive", "kind"),
     [

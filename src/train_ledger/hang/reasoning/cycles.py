@@ -14,19 +14,30 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from train_ledger.hang.reasoning.cause import Root
 from train_ledger.hang.reasoning.groups import GroupView
 from train_ledger.hang.reasoning.laggards import Wait, began
-from train_ledger.hang.reasoning.order import out_of_order
+from train_ledger.hang.reasoning.order import Orders
 from train_ledger.hang.reasoning.wait_graph import WaitGraph
 
-__all__ = ["crossed_queues", "cycle_of"]
+__all__ = ["by_waiter", "crossed_queues", "cycle_of"]
+
+_ByWaiter = Mapping[int, Sequence[Wait]]
 
 
-def cycle_of(ranks: Sequence[int], waits: Iterable[Wait], views: Sequence[GroupView]) -> Root:
+def by_waiter(waits: Iterable[Wait]) -> _ByWaiter:
+    """The waits in which each rank stands, the one that began first first."""
+    found: dict[int, list[Wait]] = {}
+    for wait in sorted(waits, key=began):
+        for rank in wait.waiters:
+            found.setdefault(rank, []).append(wait)
+    return found
+
+
+def cycle_of(ranks: Sequence[int], waits_of: _ByWaiter, orders: Orders) -> Root:
     """The circle of `ranks`, and who of them is its cause: all, where nothing tells them apart."""
-    place = _places(ranks, waits)
+    place = _places(ranks, waits_of)
     votes = Counter(id(wait.view) for wait in place.values())
     most, count = votes.most_common(1)[0]
     elsewhere = tuple(rank for rank, wait in place.items() if id(wait.view) != most)
-    odd = out_of_order(place, views)
+    odd = orders.departures(place)
     culprits = tuple(odd) or (elsewhere if count * 2 > len(ranks) else ()) or tuple(ranks)
     wait = place[culprits[0]]
     return Root(
@@ -34,15 +45,12 @@ def cycle_of(ranks: Sequence[int], waits: Iterable[Wait], views: Sequence[GroupV
     )
 
 
-def _places(ranks: Sequence[int], waits: Iterable[Wait]) -> dict[int, Wait]:
-    """The wait in which each rank of the circle stands, the first of several."""
-    circle = set(ranks)
-    place: dict[int, Wait] = {}
-    for wait in sorted(waits, key=began):
-        if not circle.isdisjoint(wait.targets):
-            for rank in circle.intersection(wait.waiters):
-                place.setdefault(rank, wait)
-    return {rank: place[rank] for rank in ranks}
+def _places(ranks: Sequence[int], waits_of: _ByWaiter) -> dict[int, Wait]:
+    """The wait for one of the circle in which each rank of it stands, the first of several."""
+    circle = frozenset(ranks)
+    mine = {id(wait): wait for rank in ranks for wait in waits_of[rank]}
+    inside = {place for place, wait in mine.items() if not circle.isdisjoint(wait.targets)}
+    return {rank: next(wait for wait in waits_of[rank] if id(wait) in inside) for rank in ranks}
 
 
 def crossed_queues(waits: Sequence[Wait], views: Sequence[GroupView]) -> list[Root]:
@@ -54,6 +62,7 @@ def crossed_queues(waits: Sequence[Wait], views: Sequence[GroupView]) -> list[Ro
     queued = list(_queued(views))
     in_queues = {rank for wait in queued for rank in wait.waiters}
     waits = [*queued, *(wait for wait in waits if wait.targets)]
+    waits_of, orders = by_waiter(waits), Orders(views)
     graph = WaitGraph()
     for wait in waits:
         graph.add(wait.waiters, wait.targets)
@@ -61,12 +70,12 @@ def crossed_queues(waits: Sequence[Wait], views: Sequence[GroupView]) -> list[Ro
     for ranks in graph.roots():
         if len(ranks) < 2:
             continue
-        place = _places(ranks, waits)
-        odd = out_of_order(place, views)
+        place = _places(ranks, waits_of)
+        odd = orders.departures(place)
         culprits = tuple(odd) or (tuple(ranks) if in_queues.issuperset(ranks) else ())
         if culprits:
             wait = place[min(culprits)]
-            rest = tuple(rank for rank in ranks if rank not in culprits)
+            rest = tuple(sorted({*ranks}.difference(culprits)))
             roots.append(Root("cycle", culprits, wait.view, wait.seq, wait.op, rest, why=tuple(odd.values())))
     return roots
 

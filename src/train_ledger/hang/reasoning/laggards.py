@@ -8,8 +8,9 @@ all members, when others have finished it, waits for nobody.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 
 from train_ledger.hang.dumps.entry import Op
 from train_ledger.hang.reasoning.groups import GroupView
@@ -60,6 +61,7 @@ def collective_waits(view: GroupView, mismatch: Mismatch | None) -> Iterator[Wai
     for rank, standing in view.standings.items():
         if standing.lowest_pending is not None:
             at.setdefault(standing.lowest_pending, []).append(rank)
+    is_own_fault = cache(partial(_is_own_fault, view))
     for seq in sorted(at)[:_STEPS_LOOKED_AT]:
         op = view.standings[at[seq][0]].op(seq)
         if op is None:
@@ -67,7 +69,7 @@ def collective_waits(view: GroupView, mismatch: Mismatch | None) -> Iterator[Wai
         if mismatch:
             yield _mismatched(view, mismatch, op)
             return
-        yield _waiting(view, seq, op, tuple(at[seq]))
+        yield _waiting(view, seq, op, tuple(at[seq]), is_own_fault)
 
 
 def _mismatched(view: GroupView, mismatch: Mismatch, op: Op) -> Wait:
@@ -81,14 +83,16 @@ def _mismatched(view: GroupView, mismatch: Mismatch, op: Op) -> Wait:
     return Wait(view, mismatch.seq, mismatch.usual or op, waiters, late, (), mismatch.culprits, unknown)
 
 
-def _waiting(view: GroupView, seq: int, op: Op, waiters: tuple[int, ...]) -> Wait:
+def _waiting(
+    view: GroupView, seq: int, op: Op, waiters: tuple[int, ...], is_own_fault: Callable[[int], bool]
+) -> Wait:
     late, unknown = _not_there(view, seq)
     if not late and (finished := _finished(view, seq, op, unknown)) and len(waiters) <= len(finished):
         return Wait(view, seq, op, (), stuck=waiters)
     if len(late) * 2 > len(view.group.ranks) and view.standings[waiters[0]].active_only:
         late, unknown = (), (*unknown, *late)  # they may as well be over with it
     exact = any(held.exact for rank in waiters if (held := view.standings[rank].held))
-    stuck = _stuck_before(view, seq) if exact and op.backend not in _RUNS_ON_THE_HOST else ()
+    stuck = _stuck_before(view, seq, is_own_fault) if exact and op.backend not in _RUNS_ON_THE_HOST else ()
     return Wait(view, seq, op, waiters, late, stuck, unknown=unknown)
 
 
@@ -112,24 +116,23 @@ def _not_there(view: GroupView, seq: int) -> tuple[tuple[int, ...], tuple[int, .
     return late, (*view.without_dump, *unseen)
 
 
-def _stuck_before(view: GroupView, seq: int) -> tuple[int, ...]:
-    """Who is pending in an operation that the waiters at `seq` have finished, and that every member came to.
+def _stuck_before(view: GroupView, seq: int, is_own_fault: Callable[[int], bool]) -> tuple[int, ...]:
+    """Who is pending, by its own fault, in an operation that the waiters at `seq` have finished."""
+    return tuple(
+        rank
+        for rank, standing in view.standings.items()
+        if (number := standing.lowest_pending) is not None and number < seq and is_own_fault(number)
+    )
+
+
+def _is_own_fault(view: GroupView, seq: int) -> bool:
+    """Whether every member came to it, and it is over on as many, at least, as are still in it.
 
     Where a member is missing, an operation that ends early on some (a reduce, a broadcast) says nothing. Nor
     does one that ended on fewer members than it hangs on: what most do not finish is no fault of theirs.
     """
-    own = {rank: standing.lowest_pending for rank, standing in view.standings.items()}
-    earlier = {number for number in own.values() if number is not None and number < seq}
-    all_came = {
-        number
-        for number in earlier
-        if all(standing.reached(number) is not False for standing in view.standings.values())
-        and _few_hang(view, number)
-    }
-    return tuple(rank for rank, number in own.items() if number in all_came)
-
-
-def _few_hang(view: GroupView, seq: int) -> bool:
-    """Whether it is over on as many members, at least, as are still in it."""
-    hang = sum(standing.lowest_pending == seq for standing in view.standings.values())
-    return hang <= sum(standing.has_ended(seq) for standing in view.standings.values())
+    standings = view.standings.values()
+    if any(standing.reached(seq) is False for standing in standings):
+        return False
+    hang = sum(standing.lowest_pending == seq for standing in standings)
+    return hang <= sum(standing.has_ended(seq) for standing in standings)

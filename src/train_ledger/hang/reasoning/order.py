@@ -9,32 +9,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 from train_ledger.hang.dumps.entry import Op
 from train_ledger.hang.reasoning.groups import GroupView, is_telling
 from train_ledger.hang.reasoning.laggards import Wait
 
-__all__ = ["out_of_order"]
+__all__ = ["Orders"]
 
 _Step = Mapping[str, int]
 """For each other kind of group, how many operations lie between two successive ones of this kind."""
 _History = Mapping[str, Sequence[Op]]
 """What a rank keeps of each kind of group that it is a member of."""
-
-
-def out_of_order(place: Mapping[int, Wait], views: Sequence[GroupView]) -> dict[int, str]:
-    """Of the ranks of a circle, each with the wait it stands in, those that left the common order, and how.
-
-    Empty where none or most of them did.
-    """
-    kinds = _kinds(views)
-    orders = _Orders(_histories(views, kinds))
-    odd = {
-        rank: how
-        for rank, wait in sorted(place.items())
-        if not wait.p2p and (how := orders.departure(rank, wait, kinds[rank, id(wait.view)]))
-    }
-    return odd if len(odd) * 2 <= len(place) else {}
 
 
 _Kinds = Mapping[tuple[int, int], str]
@@ -62,23 +48,43 @@ def _histories(views: Sequence[GroupView], kinds: _Kinds) -> dict[int, dict[str,
     return histories
 
 
-class _Orders:
-    """The steps of all ranks; each is counted once."""
+class Orders:
+    """The steps of all ranks in these groups; each is counted once, and none before it is asked for."""
 
-    def __init__(self, histories: Mapping[int, _History]) -> None:
-        self._histories = histories
+    def __init__(self, views: Sequence[GroupView]) -> None:
+        self._views = views
         self._steps: dict[tuple[int, str, int], _Step] = {}
         self._usual: dict[tuple[str, int], _Step] = {}
 
-    def departure(self, rank: int, wait: Wait, kind: str) -> str | None:
+    @cached_property
+    def _kinds(self) -> _Kinds:
+        return _kinds(self._views)
+
+    @cached_property
+    def _histories(self) -> Mapping[int, _History]:
+        return _histories(self._views, self._kinds)
+
+    def departures(self, place: Mapping[int, Wait]) -> dict[int, str]:
+        """Of the ranks of a circle, each with its wait, those that left the common order, and how.
+
+        Empty where none or most of them did.
+        """
+        odd = {
+            rank: how
+            for rank, wait in sorted(place.items())
+            if not wait.p2p and (how := self._departure(rank, wait, self._kinds[rank, id(wait.view)]))
+        }
+        return odd if len(odd) * 2 <= len(place) else {}
+
+    def _departure(self, rank: int, wait: Wait, kind: str) -> str | None:
         """In words, where its step to its place is neither that of its peers nor one that it took before.
 
         Before means from an operation like the one that it came from: in a step of training many follow each
         other, and each stage of a pipeline has its own order. Where peers have no common step, its own tells.
         """
-        usual = self.usual(kind, wait.seq)
+        usual = self._common(kind, wait.seq)
         odd = []
-        for other, count in self.step(rank, kind, wait.seq).items():
+        for other, count in self._step(rank, kind, wait.seq).items():
             before = self._before(rank, kind, wait.seq, other)
             expected = usual.get(other, before[-1] if before else count)
             known = count in (expected, *before) or self._differed_before(rank, kind, wait.seq, other)
@@ -94,21 +100,21 @@ class _Orders:
         alike = [
             number + 1 for number, shape in ops.items() if number < seq - 1 and shape == ops.get(seq - 1)
         ]
-        counts = [self.step(rank, kind, number).get(other) for number in sorted(alike)]
+        counts = [self._step(rank, kind, number).get(other) for number in sorted(alike)]
         return [count for count in counts if count is not None]
 
-    def step(self, rank: int, kind: str, seq: int) -> _Step:
+    def _step(self, rank: int, kind: str, seq: int) -> _Step:
         key = (rank, kind, seq)
         if key not in self._steps:
             self._steps[key] = _step(self._histories.get(rank, {}), kind, seq)
         return self._steps[key]
 
-    def usual(self, kind: str, seq: int) -> _Step:
+    def _common(self, kind: str, seq: int) -> _Step:
         """What more than half of the ranks, three at least, issued of each other kind."""
         if (kind, seq) not in self._usual:
             counts: dict[str, list[int]] = {}
             for rank in self._histories:
-                for other, count in self.step(rank, kind, seq).items():
+                for other, count in self._step(rank, kind, seq).items():
                     counts.setdefault(other, []).append(count)
             usual = {other: _most(of_other) for other, of_other in counts.items()}
             self._usual[kind, seq] = {other: most for other, most in usual.items() if most is not None}
@@ -117,8 +123,8 @@ class _Orders:
     def _differed_before(self, rank: int, kind: str, seq: int, other: str) -> bool:
         """Whether it took other steps than its peers before, and nothing came of it: its part is another."""
         return any(
-            (count := self.step(rank, kind, op.seq).get(other)) is not None
-            and self.usual(kind, op.seq).get(other, count) != count
+            (count := self._step(rank, kind, op.seq).get(other)) is not None
+            and self._common(kind, op.seq).get(other, count) != count
             for op in self._histories.get(rank, {}).get(kind, ())
             if op.seq < seq
         )

@@ -7,8 +7,10 @@ dumps list one world, a dump that lists another is of an attempt with more or fe
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
 from statistics import median_low
 
 from train_ledger.hang.dumps.dump import Dump
@@ -49,16 +51,21 @@ def _world(dump: Dump) -> str:
 
 def _contradicting(view: GroupView, newest: Mapping[int, int]) -> Iterator[int]:
     completed = {rank: seq for rank, it in view.standings.items() if (seq := _completed(it)) is not None}
-    highest = max(completed.values(), default=-1)
+    ahead = sorted(completed, key=lambda rank: completed[rank])
+    numbers = [completed[rank] for rank in ahead]
+    newest_from = [*accumulate((newest[rank] for rank in reversed(ahead)), max)][::-1]
+    highest = numbers[-1] if numbers else -1
+    from_place = len(ahead)
     for rank, standing in view.standings.items():
         own = standing.held.highest if standing.held else None
         if own is None or own >= highest or standing.cut or standing.reached(highest) is not False:
             continue
-        ahead = [other for other, seq in completed.items() if seq > own]
-        if newest[rank] > max(newest[other] for other in ahead) + _CLOCKS_DIFFER_NS:
-            yield from ahead
+        place = bisect_right(numbers, own)
+        if newest[rank] > newest_from[place] + _CLOCKS_DIFFER_NS:
+            from_place = min(from_place, place)
         else:
             yield rank
+    yield from ahead[from_place:]
 
 
 def _elsewhere(view: GroupView, newest: Mapping[int, int]) -> Iterator[int]:

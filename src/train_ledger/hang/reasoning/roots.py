@@ -7,16 +7,18 @@ taken: a member without a dump, or that all came and none finishes.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
+from operator import attrgetter
 
 from train_ledger.answer import HANG_KINDS
 from train_ledger.hang.reasoning.cause import Root, Roots
-from train_ledger.hang.reasoning.cycles import crossed_queues, cycle_of
+from train_ledger.hang.reasoning.cycles import by_waiter, crossed_queues, cycle_of
 from train_ledger.hang.reasoning.groups import GroupView, siblings_of
 from train_ledger.hang.reasoning.laggards import Wait, collective_waits, first_of
 from train_ledger.hang.reasoning.mismatch import find_mismatch
+from train_ledger.hang.reasoning.order import Orders
 from train_ledger.hang.reasoning.p2p import p2p_mismatches, p2p_waits
 from train_ledger.hang.reasoning.unstarted import unstarted
 from train_ledger.hang.reasoning.wait_graph import WaitGraph
@@ -48,8 +50,9 @@ def find_roots(
     if unexplained:
         weaker, undecided = case.weaker(unexplained, frozenset(damaged) | frozenset(silent))
         if any(root.culprits for root in roots):  # whom else they wait for may be a victim of these
+            told = {id(wait) for wait in undecided}
             undecided += [
-                wait for wait in case.unanswered(unexplained) if wait.unknown and wait not in undecided
+                wait for wait in case.unanswered(unexplained) if wait.unknown and id(wait) not in told
             ]
         else:
             open_waits = case.unanswered(unexplained)
@@ -91,9 +94,10 @@ class _Case:
         self.waits = [_with_fallen(_with_silent(wait, silent), fallen) for wait in waits]
         self.pending = {rank for view in views for rank in view.waiting}
         self.odd = {rank for wait in self.waits for rank in wait.odd}
-        self.stuck = {rank for wait in self.waits for rank in wait.stuck}
+        self.late_in = _by_rank(self.waits, attrgetter("late"))
+        self.stuck_in = _by_rank(self.waits, attrgetter("stuck"))
         self.graph = WaitGraph()
-        at_fault = self.odd | self.stuck  # what they queued behind their own fault is no reason
+        at_fault = self.odd | self.stuck_in.keys()  # what they queued behind their own fault is no reason
         for wait in self.waits:
             self.graph.add([rank for rank in wait.waiters if rank not in at_fault], wait.targets)
 
@@ -116,28 +120,26 @@ class _Case:
 
     def at_the_bottom(self) -> list[Root]:
         """The roots of the graph; those that came and whom all others joined too are no root."""
-        roots: dict[tuple[str, int, int], Root] = {}
+        alike: dict[tuple[str, int, int], list[Root]] = {}
+        waits_of, orders = by_waiter(self.waits), Orders(self.all_views)
         for ranks in self.graph.roots():
             if len(ranks) > 1:
-                root = cycle_of(ranks, self.waits, self.all_views)
-            elif ranks[0] in self.odd or (ranks[0] in self.pending and ranks[0] not in self.stuck):
+                root = cycle_of(ranks, waits_of, orders)
+            elif ranks[0] in self.odd or (ranks[0] in self.pending and ranks[0] not in self.stuck_in):
                 continue
             else:
                 root = self._single(ranks[0])
-            key = (root.kind, id(root.view), root.seq)
-            earlier = roots.get(key)
-            culprits = tuple(sorted({*root.culprits, *(earlier.culprits if earlier else ())}))
-            roots[key] = replace(root, culprits=culprits)
-        return [_without_culprits_waiting(root) for root in roots.values()]
+            alike.setdefault((root.kind, id(root.view), root.seq), []).append(root)
+        return [_together(roots) for roots in alike.values()]
 
     def _single(self, rank: int) -> Root:
-        if rank in self.stuck:
-            wait = first_of(wait for wait in self.waits if rank in wait.stuck)
+        if rank in self.stuck_in:
+            wait = first_of(self.stuck_in[rank])
             standing = wait.view.standings[rank]
             seq = standing.lowest_pending or 0
             op = standing.op(seq) or wait.op
             return Root("completion_laggard", (rank,), wait.view, seq, op, wait.waiters)
-        late = [wait for wait in self.waits if rank in wait.late]
+        late = self.late_in[rank]
         wait = first_of([wait for wait in late if not wait.p2p] or late)
         kind = "p2p_unpaired" if wait.p2p else "missing_ranks"
         after_s = wait.view.came_late.get(rank)
@@ -149,12 +151,12 @@ class _Case:
         return Root(kind, (rank,), wait.view, wait.seq, wait.op, wait.waiters, p2p=wait.p2p, why=why)
 
     def explained_by(self, roots: Iterable[Root]) -> set[int]:
-        explained: set[int] = set()
+        named: set[int] = set()
+        waited_for: set[int] = set()
         for root in roots:
-            explained.update(root.culprits, root.waiting, self.graph.victims_of(root.culprits))
-            if not root.culprits:
-                explained.update(self.graph.victims_of(root.waiting))
-        return explained
+            named.update(root.culprits, root.waiting)
+            waited_for.update(root.culprits or root.waiting)
+        return named.union(self.graph.victims_of(waited_for))
 
     def unanswered(self, ranks: set[int]) -> list[Wait]:
         """The waits in which some of these ranks wait for nobody that is known, the earliest first."""
@@ -219,9 +221,26 @@ def _root_of(kind: str, culprits: tuple[int, ...], wait: Wait, *, seen: bool = T
     return Root(kind, culprits, wait.view, wait.seq, wait.op, wait.waiters, p2p=wait.p2p, seen=seen)
 
 
-def _without_culprits_waiting(root: Root) -> Root:
-    culprits = frozenset(root.culprits)
-    return replace(root, waiting=tuple(rank for rank in root.waiting if rank not in culprits))
+def _by_rank(waits: Iterable[Wait], ranks_of: Callable[[Wait], Sequence[int]]) -> dict[int, list[Wait]]:
+    found: dict[int, list[Wait]] = {}
+    for wait in waits:
+        for rank in ranks_of(wait):
+            found.setdefault(rank, []).append(wait)
+    return found
+
+
+def _together(roots: Sequence[Root]) -> Root:
+    """One cause of those that show at one place; who is accused there is not listed as waiting."""
+    culprits = {rank for root in roots for rank in root.culprits}
+    distinct = {id(root.waiting): root.waiting for root in roots}  # of thousands of late ranks it is one
+    waiting = {rank for ranks in distinct.values() for rank in ranks}
+    why = dict.fromkeys(line for root in roots for line in root.why)
+    return replace(
+        roots[0],
+        culprits=tuple(sorted(culprits)),
+        waiting=tuple(sorted(waiting - culprits)),
+        why=tuple(why),
+    )
 
 
 def _strongest(roots: Sequence[Root]) -> list[Root]:

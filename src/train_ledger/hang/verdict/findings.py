@@ -133,6 +133,9 @@ def _who_waits(root: Root) -> str:
         how = "has not begun there" if root.why else "does not finish there, as it has elsewhere"
         return f"{ranks_in_brief(root.culprits)} issued {where}; it {how}"
     if root.p2p:
+        if len(root.waiting) > 1:
+            who = f"{ranks_in_brief(root.waiting)} wait each in a send or receive of {root.view.label}"
+            return f"{who}, one in {_pair(root)}; their other sides are not posted"
         return f"{ranks_in_brief(root.waiting)} waits in {_pair(root)}; the other side is not posted"
     return f"{ranks_in_brief(root.waiting)} {'waits' if len(root.waiting) == 1 else 'wait'} in {where}"
 
