@@ -1,6 +1,7 @@
 """First answers from ranks that answer, ranks that refuse and ranks that are silent."""
 
 import json
+import socket
 import subprocess
 import sys
 import threading
@@ -61,6 +62,20 @@ def test_a_rank_that_cannot_answer_is_not_waited_for_to_the_last(run):
     taken = collect(run, config, a_state(*map(RankState, range(4))), "i", threading.Event())
     assert taken.dumped == (0, 1, 2)
     assert taken.took_s < 10
+
+
+def test_a_keeper_that_ends_waits_for_no_server(run, tmp_path):
+    config = Config(respond=Respond(on_page=("dump",), dump_wait_s=60))
+    ending = threading.Event()
+    ending.set()
+    with socket.socket(socket.AF_UNIX) as deaf:
+        deaf.bind(str(tmp_path / "server"))
+        deaf.listen()
+        began = time.monotonic()
+        state = a_state(RankState(0, worker_server=f"unix:{tmp_path}/server"))
+        taken = collect(run, config, state, "i", ending)
+    assert time.monotonic() - began < 2
+    assert taken.failed["dump", 0].startswith("no answer in 0 s")
 
 
 def test_stacks_are_taken_of_the_ranks_of_this_host(run):

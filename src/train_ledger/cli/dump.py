@@ -142,6 +142,7 @@ def _of_hosts(
     from train_ledger.cli.launching import hosts_named, launcher_named, program_named
     from train_ledger.cli.run_wanted import run_to_write
     from train_ledger.ops.dumps_of_hosts import gather_from
+    from train_ledger.ops.worker_server import LONGEST_ANSWER_S
     from train_ledger.run_dir import RunDir
 
     how = launcher_named(launcher)
@@ -149,8 +150,8 @@ def _of_hosts(
     named = hosts_named(hosts, run_dir)
     command = [*program_named(program, run, "dump"), *options]
     settings = config.load(run_dir)
-    # A rank may be asked twice, by a request and by a pipe, each for its time.
-    within_s = 2 * timeout_s + _LAUNCHER_SLACK_S
+    # A rank may be asked by a request and by a pipe, each for its time, and its worker server in between.
+    within_s = 2 * timeout_s + LONGEST_ANSWER_S + _LAUNCHER_SLACK_S
     return gather_from(
         how,
         named,

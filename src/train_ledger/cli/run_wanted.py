@@ -1,7 +1,7 @@
 """Is the folder that a verb is to write into that of a run?
 
-A keeper may be started before its job, so that an empty folder will do, and one with a few files of the
-scheduler's. In a folder of dumps, of logs or of several runs nothing is made: another one was meant.
+A keeper may be started before its job, so that an empty folder will do, and one with the scheduler's own
+files. In a folder of dumps, of logs or of several runs nothing is made: another one was meant.
 """
 
 from __future__ import annotations

@@ -105,7 +105,9 @@ def stacks(
                 "--launcher asks hosts for their ranks; it goes with neither --pid nor --from"
             )
         command = _remote(program, run, job, timeout_s, native)
-        taken = _of_hosts(launcher, hosts, run, command, save, timeout_s, at_once)
+        # Whose frames of C could not be had is asked once more without them.
+        within_s = (2 if native else 1) * timeout_s + _LAUNCHER_SLACK_S
+        taken = _of_hosts(launcher, hosts, run, command, save, within_s, at_once)
     elif source:
         taken = _read(source)
     elif run is not None:
@@ -227,7 +229,7 @@ def _of_hosts(
     run: Path | None,
     command: list[str],
     save: Path | None,
-    timeout_s: float,
+    within_s: float,
     at_once: int,
 ) -> Taken:
     from train_ledger.cli.launching import hosts_named, launcher_named
@@ -237,5 +239,5 @@ def _of_hosts(
 
     how = launcher_named(launcher)
     named = hosts_named(hosts, RunDir.existing(run) if run else None)
-    told = of_hosts(how, named, command, save=save, timeout_s=timeout_s + _LAUNCHER_SLACK_S, at_once=at_once)
+    told = of_hosts(how, named, command, save=save, timeout_s=within_s, at_once=at_once)
     return Taken(told.found, told.unread, next=(_diagnose(run),) if run else (), job=told.job)

@@ -88,6 +88,8 @@ def await_dumps(run_dir: RunDir, ranks: Iterable[Rank], asking: Asking) -> Dumps
     by, failed = _await(run_dir, asking, asked)
     here = socket.gethostname()
     silent = [it for it in asked if it.rank in failed and it.host in (None, here)]
+    if asking.ending.is_set():
+        return Dumps(by, failed)
     for it in silent:
         if it.pid is not None and it.host == here and not psutil.pid_exists(it.pid):
             failed[it.rank] = _GONE.format(pid=it.pid)

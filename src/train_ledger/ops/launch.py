@@ -112,8 +112,9 @@ def launch(
     def ask(host: str) -> None:
         try:
             outcome = _run(host, launcher.command(host, argv), timeout_s, most_bytes, ending)
-        except OSError as error:  # no place for what it answers
-            outcome = Outcome(host, b"", error.strerror or str(error), 0.0)
+        except (OSError, MemoryError) as error:  # no place for what it answers
+            why = getattr(error, "strerror", None) or str(error) or "no memory for its answer"
+            outcome = Outcome(host, b"", why, 0.0)
         while not ending.is_set():
             try:
                 outcomes.put(outcome, timeout=0.2)

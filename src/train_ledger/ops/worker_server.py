@@ -15,8 +15,9 @@ from pathlib import Path
 
 from train_ledger.run_dir import write_atomically
 
-__all__ = ["WorkerServerError", "fetch_dump"]
+__all__ = ["LONGEST_ANSWER_S", "WorkerServerError", "fetch_dump"]
 
+LONGEST_ANSWER_S = 30.0
 _TIMEOUT_S = 5.0
 _MOST_BYTES = 256 << 20
 """Without frames an entry is some hundred bytes."""
@@ -37,7 +38,7 @@ class _UnixConnection(http.client.HTTPConnection):
         self.sock.connect(self._path)
 
 
-def fetch_dump(address: str, file: Path, *, within_s: float = 30.0) -> None:
+def fetch_dump(address: str, file: Path, *, within_s: float = LONGEST_ANSWER_S) -> None:
     """Write the Flight Recorder of the rank whose server answers at `address` into `file`.
 
     `address` is as run_start says it: "unix:/path" or "tcp:127.0.0.1:port"; another host is never asked.
