@@ -136,7 +136,6 @@ DUMPING = b"[rank3]:[E328 00:21:12.2 ProcessGroupNCCL.cpp:1858] [PG ID 0 PG GUID
         (b"To avoid data inconsistency, we are taking the entire process down.", "teardown", None),
         (b"TORCH_NCCL_DUMP_ON_TIMEOUT: 0", "setting", "TORCH_NCCL_DUMP_ON_TIMEOUT=0"),
         (b"TORCH_NCCL_ASYNC_ERROR_HANDLING=1 was set", "setting", "TORCH_NCCL_ASYNC_ERROR_HANDLING=1"),
-        (b"collective not found, potentially because FlightRecorder is disabled.", "setting", None),
     ],
 )
 def test_how_a_dump_went_on(words, kind, text) -> None:

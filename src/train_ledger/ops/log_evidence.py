@@ -23,14 +23,13 @@ _CLOCK_SLACK_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class LogEvidence:
-    """What is known of each rank, what logs say of it included; `files` counts the logs that were read.
+    """What is known of each rank, what logs say of it included.
 
     `not_observed` is what was not read, and what of it is of no rank, in words.
     """
 
     known: Mapping[int, RankKnowledge]
     not_observed: tuple[str, ...] = ()
-    files: int = 0
 
 
 def read_logs(
@@ -63,7 +62,7 @@ def read_logs(
     t = until_t if until_t is not None else (state.t if state else None)
     stands_since_t = _stands_since(state) if state else None
     found, strangers = with_faults(found, reading.kernel, ranks, t, stands_since_t)
-    return LogEvidence(found, (*notes, *strangers), reading.files)
+    return LogEvidence(found, (*notes, *strangers))
 
 
 def logs_of_run(run_dir: RunDir) -> list[Path]:

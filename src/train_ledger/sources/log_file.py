@@ -92,7 +92,7 @@ class LogFile:
             self._sink.leave_out(size - most_bytes)
             self._pieces(file, head)
             file.seek(size - most_bytes + head)
-            self._number = -1 << 40
+            self._number = -1 << 40  # how many lines were passed over is not known
         self._pieces(file, size)
 
     def _pieces(self, file: IO[bytes], limit: int) -> None:

@@ -44,7 +44,6 @@ class LogReading:
     raised: tuple[Raised, ...] = ()
     ended: tuple[Ended, ...] = ()
     written_t: Mapping[int, float] = field(default_factory=dict)
-    files: int = 0
     skipped: tuple[str, ...] = ()
 
 
@@ -135,7 +134,6 @@ class _Reader:
         self._raised: list[Raised] = []
         self._ended: dict[Ended, None] = {}
         self._written_t: dict[int, float] = {}
-        self._files = 0
         self._left_out_bytes = 0
         self._left_out_files = 0
         self._local: dict[int, list[str]] = {}
@@ -156,7 +154,6 @@ class _Reader:
         except OSError as error:
             self.skip(error.strerror or "is not readable", str(path))
             return
-        self._files += 1
 
     def skip(self, what: str, where: str) -> None:
         self.skipped.count(what, where)
@@ -218,7 +215,6 @@ class _Reader:
             tuple(_owned(it, whose) for it in self._raised),
             tuple(self._ended),
             self._written_t,
-            self._files,
             tuple(self._skipped()),
         )
 

@@ -29,7 +29,6 @@ MARKS: tuple[bytes, ...] = (
     b"ecorder debug info",
     b"NCCLPG debug info",
     b"ecorder dump in heartbeatMonitor",
-    b"ecorder is disabled",
     b"watchdog got stuck",
     b"Heartbeat monitor timed out",
     b"Could not acquire GIL",
@@ -167,8 +166,6 @@ def _settings(text: str, about: Said) -> Iterable[Said]:
         return  # our own start-up mended it
     for match in _SETTING.finditer(text):
         yield replace(about, kind="setting", text=f"{match['name']}={match['value']}")
-    if "ecorder is disabled" in text:
-        yield replace(about, kind="setting", text="TORCH_FR_BUFFER_SIZE=0?")
 
 
 def _monitor(text: str, about: Said) -> Iterable[Said]:
