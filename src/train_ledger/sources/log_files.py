@@ -153,7 +153,6 @@ class _Reader:
                 self._finish(str(path), place, status.st_mtime, one)
         except OSError as error:
             self.skip(error.strerror or "is not readable", str(path))
-            return
 
     def skip(self, what: str, where: str) -> None:
         self.skipped.count(what, where)
