@@ -6,6 +6,7 @@ files. In a folder of dumps, of logs or of several runs nothing is made: another
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +20,8 @@ _PARTS_OF_A_RUN = frozenset(
     ("run.json", "ranks.jsonl", "signals", "structured_logs", "logs", "hardware", "requests", "ledger",
      "comm_traces", "stacks", "train-ledger.toml")
 )  # fmt: skip
+_OF_A_RANK = re.compile(r"rank_?\d+(?:\.json|\.txt)?\Z")
+"""Dumps and stacks; logs of ranks may be there before the job's first line."""
 
 
 def run_to_write(path: Path, verb: str) -> RunDir:
@@ -35,12 +38,10 @@ def run_to_write(path: Path, verb: str) -> RunDir:
 
 
 def _may_be_a_run(folder: Path) -> bool:
-    from train_ledger.hang.dumps.dump_files import rank_of
-
     there = [it for it in folder.iterdir() if not it.name.startswith(".")]
     if any(it.name in _PARTS_OF_A_RUN for it in there):
         return True
-    return not any(it.is_dir() or rank_of(it.name) is not None for it in there)
+    return not any(it.is_dir() or _OF_A_RANK.search(it.name) for it in there)
 
 
 def _meant(folder: Path, verb: str) -> Iterator[str]:
