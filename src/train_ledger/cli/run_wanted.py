@@ -6,6 +6,7 @@ files. In a folder of dumps, of logs or of several runs nothing is made: another
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Iterator
@@ -50,7 +51,7 @@ def _meant(folder: Path, verb: str) -> Iterator[str]:
 
     above = list(folder.resolve().parents)[:2]
     for run in (*above, *sorted(folder.iterdir(), reverse=True)):
-        if (run / "signals").is_dir():
+        if os.path.isdir(run / "signals"):  # unlike Path.is_dir, False where one may not look
             yield f"that of a run: train-ledger {verb} {shlex.quote(str(run))}"
     for it in meant_instead([str(folder)]):
         yield f"{it.why}: {it.command}"

@@ -6,6 +6,7 @@ is invented: what the run did not tell is not put into a command.
 
 from __future__ import annotations
 
+import os
 import shlex
 import socket
 from collections.abc import Iterable, Mapping
@@ -37,9 +38,10 @@ def next_commands(
 def _meant_instead(folder: Path) -> Iterable[NextCommand]:
     """Where no rank wrote a line: the run above this folder or below it, or dumps and logs in it."""
     try:
-        runs = [it for it in (folder.resolve().parent, *sorted(folder.iterdir())) if (it / _SIGNALS).is_dir()]
+        near = (folder.resolve().parent, *sorted(folder.iterdir()))
     except OSError:
         return
+    runs = [it for it in near if os.path.isdir(it / _SIGNALS)]  # False, too, where one may not look
     for run in runs[-_MOST_RUNS:]:
         yield NextCommand("that is a run directory", f"train-ledger diagnose {shlex.quote(str(run))}")
     yield from meant_instead([str(folder)])
