@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from hang.recorder import Job, answer_of
+from hang.recorder import Job, answer_of, dump_of
+from train_ledger.hang.reasoning.groups import build_groups
+from train_ledger.hang.reasoning.p2p import p2p_waits
 
 
 def pipeline(stages: int = 3) -> Job:
@@ -232,3 +234,27 @@ def test_parts_of_a_coalesced_collective_are_over_in_dumps_of_active_entries_alo
     job.enqueued = {1: {"0": 2}}
     answer = answer_of(job, active_only=True)
     assert (answer.kind, answer.culprits, answer.seq) == ("missing_ranks", (1,), 3)
+
+
+def test_more_pending_than_a_reader_hands_on_are_no_sign_that_all_is_well() -> None:
+    """Both post all their sends before their receives, which are out of sight; none of it goes on."""
+    job = Job(2, frames=False)
+    job.issue(range(2), done=True)
+    for verb in ("send", "recv"):
+        for rank in (0, 1):
+            for _ in range(300):
+                job.post(rank, verb, 1 - rank)
+    answer = answer_of(job)
+    assert (answer.verdict, answer.culprits) == ("cannot_tell", ())
+    assert any("sends and receives of ranks 0-1: those after" in line for line in answer.not_observed)
+
+
+def test_one_of_more_pairs_than_a_reader_counts_is_not_unposted() -> None:
+    """Each of two ranks sends to 599 others, then receives from them; the other's receive is not counted."""
+    job = Job(600, frames=False)
+    for verb in ("send", "recv"):
+        for rank, other in ((0, 599), (599, 0)):
+            for peer in [other, *range(1, 599)] if verb == "send" else [*range(1, 599), other]:
+                job.post(rank, verb, peer)
+    (view,), _ = build_groups([dump_of(job, rank) for rank in (0, 599)], range(600))
+    assert not any(wait.late for wait in p2p_waits(view))

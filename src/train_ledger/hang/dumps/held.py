@@ -27,12 +27,12 @@ from train_ledger.hang.dumps.entry import (
 )
 from train_ledger.hang.dumps.understood import is_understood
 
-__all__ = ["Held", "Key", "OddEntryError", "hold"]
+__all__ = ["KEPT_LAST", "KEPT_P2P", "KEPT_PAIRS", "Held", "Key", "OddEntryError", "hold"]
 
 KEPT_PENDING = 24
 KEPT_LAST = 8
 KEPT_P2P = 256
-_KEPT_PAIRS = 1024
+KEPT_PAIRS = 1024
 
 Key = tuple[str, str, str]
 """(name, description, backend) of a group; the backend is told only where the group has several."""
@@ -42,9 +42,10 @@ class Held(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What one dump holds of one process group.
 
     `ops` are collectives in ascending order: all pending ones (bounded) and the last few done; `p2p` the
-    pending sends and receives in the order of issue, `p2p_done` the last few done. `posted` counts all of
-    them, by "send 0->1". `exact` says that nothing older than the lowest pending operation can be pending
-    unseen. `channel` is the backend where the group is served by several, each with numbers of its own.
+    pending sends and receives in the order of issue (the first `KEPT_P2P`), `p2p_done` the last few done.
+    `posted` counts all of them, by "send 0->1", of the `KEPT_PAIRS` commonest. `exact` says that nothing
+    older than the lowest pending operation can be pending unseen. `channel` is the backend where the group is
+    served by several, each with numbers of its own.
     `by_id` says that the name is an id that counts in its own process alone.
     """
 
@@ -163,5 +164,5 @@ def _p2p(entries: list[dict[Any, Any]], retired: frozenset[str]) -> _P2P:
     return (
         tuple(op_of(entry, retired, frames=not n, done=False) for n, entry in enumerate(waiting)),
         tuple(op_of(entry, retired, done=True) for entry in last),
-        dict(counts.most_common(_KEPT_PAIRS)),
+        dict(counts.most_common(KEPT_PAIRS)),
     )

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from math import prod
 
 from train_ledger.hang.dumps.entry import Op
+from train_ledger.hang.dumps.held import KEPT_P2P, KEPT_PAIRS, Held
 from train_ledger.hang.reasoning.groups import GroupView, Standing
 from train_ledger.hang.reasoning.laggards import Wait
 from train_ledger.hang.reasoning.mismatch import Mismatch
@@ -26,7 +27,7 @@ _ANY = -1
 class _Side:
     """What one rank posted of one pair: `pending` from number `first` on, `done` right before it.
 
-    `posted` is None where the dump does not hold all.
+    `posted` is None where the dump does not hold all, or what was read of it not the count of this pair.
     """
 
     rank: int
@@ -45,7 +46,7 @@ def p2p_waits(view: GroupView) -> Iterator[Wait]:
     """The pending sends and receives of a group: those whose other side is missing, then those paired."""
     for near, far, is_send, op in _unpaired(view):
         partner = far.standing
-        if partner is None or partner.cut or _may_be_lost(partner, op):
+        if partner is None or partner.cut or _may_be_lost(partner, op) or _is_uncounted(near, far):
             yield Wait(view, op.seq, op, (near.rank,), unknown=(far.rank,), p2p=True)
         elif not is_send or not _receives_from_any(far):
             yield Wait(view, op.seq, op, (near.rank,), (far.rank,), p2p=True)
@@ -130,9 +131,30 @@ def _side(view: GroupView, rank: int, source: int, target: int, *, sends: bool) 
     if standing is None or held is None:
         return _Side(rank, standing, (), (), 0 if standing and standing.holds_all else None)
     name = f"send {source}->{target}" if sends else f"recv {target}<-{source}"
-    posted = held.posted.get(name, 0) if standing.holds_all else None
+    posted = _posted(held, name) if standing.holds_all else None
     mine = (source, target, sends)
     return _Side(rank, standing, _of(held.p2p, mine), _of(held.p2p_done, mine), posted)
+
+
+def _posted(held: Held, name: str) -> int | None:
+    """None where there are more pairs, or more pending, than a reader hands on."""
+    if name not in held.posted:
+        return 0 if len(held.posted) < KEPT_PAIRS else None
+    return held.posted[name] if len(held.p2p) < KEPT_P2P else None
+
+
+def _is_uncounted(near: _Side, far: _Side) -> bool:
+    """Whether the other side may be among what the reader of a dump with very many did not hand on."""
+    return far.posted != 0 and (_is_full(near) or _is_full(far))
+
+
+def _is_full(side: _Side) -> bool:
+    held = side.standing.held if side.standing else None
+    return (
+        held is not None
+        and side.posted is None
+        and (len(held.p2p) >= KEPT_P2P or len(held.posted) >= KEPT_PAIRS)
+    )
 
 
 def _of(ops: Iterable[Op], side: tuple[int, int, bool]) -> list[Op]:

@@ -7,6 +7,7 @@ from typing import Literal
 
 from train_ledger.answer import Confidence, Finding, HangAnswer, RuledOut
 from train_ledger.hang.dumps.dump_files import Dumps
+from train_ledger.hang.dumps.held import KEPT_P2P
 from train_ledger.hang.knowledge import in_words
 from train_ledger.hang.reasoning.groups import GroupView
 from train_ledger.hang.reasoning.laggards import Wait
@@ -48,7 +49,7 @@ def conclude(
         by_logs = told(evidence.known, world)
         findings = (by_logs.finding,) if by_logs else ()
     first = findings[0] if findings else None
-    verdict = _verdict(findings, found, evidence, gaps)
+    verdict = _verdict(findings, found, evidence, gaps, bool(views))
     return HangAnswer(
         verdict=verdict,
         culprits=tuple(sorted({rank for finding in findings for rank in finding.culprits})),
@@ -69,11 +70,12 @@ def conclude(
 
 
 def _verdict(
-    findings: Sequence[Finding], found: Roots, evidence: Evidence, gaps: Sequence[str]
+    findings: Sequence[Finding], found: Roots, evidence: Evidence, gaps: Sequence[str], is_pending: bool
 ) -> Literal["hang", "no_hang", "cannot_tell"]:
     if findings:
         return "hang"
-    if gaps or found.undecided or not any(dump.entries or dump.enqueued for dump in evidence.dumps.values()):
+    told = any(dump.entries or dump.enqueued for dump in evidence.dumps.values())
+    if gaps or found.undecided or is_pending or not told:
         return "cannot_tell"
     return "no_hang"
 
@@ -192,6 +194,8 @@ def _not_observed(
         yield "frames: the dumps hold none"
     if any(held.backend == "gloo" for dump in dumps for held in dump.groups):
         yield "sends and receives: gloo does not record them"
+    if full := [dump.rank for dump in dumps if any(len(it.p2p) >= KEPT_P2P for it in dump.groups)]:
+        yield f"sends and receives of {ranks_in_brief(full)}: those after {KEPT_P2P} pending ones of a group"
     if any(view.group.inferred for view in views):
         yield "group members: the dumps list none, they are inferred from who recorded in the group"
     if any(dump.wrapped for dump in dumps):
