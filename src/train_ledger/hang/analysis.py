@@ -113,7 +113,10 @@ class _Case:
         self.pending = [view for view in self.views if view.waiting]
         ended = not self.pending and any(it.gone or it.exception or it.signal for it in known.values())
         dumps = {dump.rank: dump for dump in read.dumps}
-        self.evidence = Evidence(dumps, stacks, known, fallen, read.damaged, read.set_aside)
+        newest_ns = max((dump.newest_ns for dump in read.dumps), default=0)
+        self.evidence = Evidence(
+            dumps, stacks, known, fallen, read.damaged, frozenset(read.set_aside), newest_ns
+        )
         silent = [dump.rank for dump in read.dumps if not dump.groups]
         roots = find_roots(self.views, fallen=fallen, damaged=read.damaged, silent=silent, ended=ended)
         self.found = acquit(roots, self.evidence)

@@ -27,8 +27,8 @@ __all__ = ["is_archive", "unpack"]
 
 _MOST_MEMBERS = 200_000
 _MOST_DEPTH = 16
-_MOST_DUMPS_BYTES = 64
-"""Times the bytes of one dump that all members may have together."""
+_TIMES_ONE_DUMP = 64
+"""How many times the bytes allowed for one dump all members may have together."""
 _SWELLS = 500
 _ALWAYS_ALLOWED_BYTES = 64 << 20
 _HEADER_BYTES = 1 << 20
@@ -164,7 +164,7 @@ def _most_bytes(file: BinaryIO, folder: Path, limits: Limits) -> int:
     """What an archive may unpack to: no more than it is plausible for its size, nor than the disk takes."""
     size = os.fstat(file.fileno()).st_size
     swollen = max(_SWELLS * size, _ALWAYS_ALLOWED_BYTES)
-    return min(_MOST_DUMPS_BYTES * limits.dump_bytes, swollen, shutil.disk_usage(folder).free * 9 // 10)
+    return min(_TIMES_ONE_DUMP * limits.dump_bytes, swollen, shutil.disk_usage(folder).free * 9 // 10)
 
 
 def _members(bounded: _Bounded) -> Iterator[tuple[tarfile.TarInfo, IO[bytes] | None]]:

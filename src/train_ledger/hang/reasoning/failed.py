@@ -61,18 +61,18 @@ def _reopened(
     open_at = {rank: view.standings[rank].held_ops[-1].seq for rank in failed}
     if came_late := _came_late(view, open_at, known):
         return _without_late(view, open_at, came_late)
-    lacking = {
-        rank
-        for rank, standing in view.standings.items()
-        if any(standing.reached(seq) is False for seq in open_at.values())
+    lacking_at = {
+        seq: {rank for rank, standing in view.standings.items() if standing.reached(seq) is False}
+        for seq in {*open_at.values()}
     }
+    lacking = set().union(*lacking_at.values())
     if not lacking:
         return view
     left = {rank for rank in lacking if rank in known and known[rank].ended and rank not in victims}
     many_left = len(left) * 2 >= len(view.group.ranks)
     standings = dict(view.standings)
     for rank, seq in open_at.items():
-        if any(standings[it].reached(seq) is False for it in lacking):
+        if lacking_at[seq]:
             standings[rank] = _open(standings[rank], seq)
     for rank in lacking:
         if standings[rank].lowest_pending is None and (rank in victims or (rank in left and many_left)):

@@ -152,10 +152,10 @@ def _group(key: GroupKey, members: Members, world: Sequence[int]) -> Group:
     return Group(key.name, key.desc, ranks, inferred=members.ranks is None)
 
 
-def _seated(group: Group, seats: Mapping[str, Sequence[int]]) -> Group:
-    if group.name not in seats:
+def _seated(group: Group, seats: Mapping[tuple[str, str], Sequence[int]]) -> Group:
+    if not group.inferred or (group.name, group.desc) not in seats:
         return group
-    return replace(group, ranks=tuple(sorted({*group.ranks, *seats[group.name]})))
+    return replace(group, ranks=tuple(sorted({*group.ranks, *seats[group.name, group.desc]})))
 
 
 def _is_default(name: str, desc: str) -> bool:
@@ -168,7 +168,7 @@ def _inferred(name: str, desc: str, held_by: Mapping[int, Held], world: Sequence
     return tuple(sorted(held_by))
 
 
-def _empty_seats(groups: Sequence[Group], world: Sequence[int]) -> dict[str, tuple[int, ...]]:
+def _empty_seats(groups: Sequence[Group], world: Sequence[int]) -> dict[tuple[str, str], tuple[int, ...]]:
     """The ranks that inferred groups lack: members that have recorded nothing there yet.
 
     Groups of one description are of one size and divide the world. Where just one of them is too small, and
@@ -186,7 +186,7 @@ def _empty_seats(groups: Sequence[Group], world: Sequence[int]) -> dict[str, tup
             continue
         placed = {rank for group in alike for rank in group.ranks}
         if len(everybody) - sum(rank in everybody for rank in placed) == size - len(small[0].ranks):
-            seats[small[0].name] = tuple(sorted(everybody - placed))
+            seats[small[0].name, small[0].desc] = tuple(sorted(everybody - placed))
     return seats
 
 

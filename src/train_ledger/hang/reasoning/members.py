@@ -75,13 +75,14 @@ def _of_one_name(
         if key.listed is not None:
             alike.setdefault((key.desc, key.listed, key.channel), []).append(key)
     for first, *others in alike.values():
+        here = groups[first].held
+        names = {name for rank in here for name in configs[rank]} if others else set()
         for other in others:
-            here, there = groups[first].held, groups[other].held
-            knows_both = any(other.name in configs[it] for it in here) or any(
-                first.name in configs[it] for it in there
-            )
-            if not knows_both and here.keys().isdisjoint(there):
+            there = groups[other].held
+            knows_both = other.name in names or any(first.name in configs[it] for it in there)
+            if not knows_both and not any(rank in here for rank in there):
                 here.update(groups.pop(other).held)
+                names.update(name for rank in there for name in configs[rank])
     return groups
 
 

@@ -8,7 +8,7 @@ every pair that disagrees, is accused.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 
 from train_ledger.hang.dumps.entry import Op
@@ -28,14 +28,14 @@ def disagreement(ops: Mapping[int, Op], ranks: Sequence[int]) -> Disagreement | 
     given = {rank: _parts(op.input_splits, op.input_sizes, len(ranks)) for rank, op in ops.items()}
     taken = {rank: _parts(op.output_splits, op.output_sizes, len(ranks)) for rank, op in ops.items()}
     place = {rank: index for index, rank in enumerate(ranks)}
-    pairs = [
+    pairs = (
         (source, target, mine[place[target]], theirs[place[source]])
         for source, mine in given.items()
         for target, theirs in taken.items()
         if mine and theirs and mine[place[target]] != theirs[place[source]]
-    ]
-    if pairs:
-        return _in_words(pairs)
+    )
+    if found := _in_words(pairs):
+        return found
     has_all = len(ops) == len(ranks) and all(op.input_sizes and op.output_sizes for op in ops.values())
     return _totals(ops) if has_all and not all((*given.values(), *taken.values())) else None
 
@@ -49,16 +49,23 @@ def _parts(splits: Sequence[int], sizes: Sequence[Sequence[int]], world: int) ->
     return [prod(shape) for shape in sizes] if len(sizes) == world > 1 else ()
 
 
-def _in_words(pairs: Sequence[tuple[int, int, int, int]]) -> Disagreement:
-    sides = [{source, target} for source, target, _, _ in pairs]
-    common = set.intersection(*sides)
-    is_told = len(set.union(*sides)) > 2 or any(len(side) == 1 for side in sides)
-    at_fault = tuple(common) if len(common) == 1 and is_told else ()
-    told = [
-        f"rank {source} sends {sent} to rank {target}, which expects {expected}"
-        for source, target, sent, expected in pairs[:_SHOWN]
-    ]
-    more = len(pairs) - len(told)
+def _in_words(pairs: Iterable[tuple[int, int, int, int]]) -> Disagreement | None:
+    """None where there are no pairs; of millions none is kept but the first few."""
+    common: set[int] | None = None
+    involved: set[int] = set()
+    with_itself, count, told = False, 0, []
+    for source, target, sent, expected in pairs:
+        side = {source, target}
+        common = side if common is None else common & side
+        involved |= side
+        with_itself |= source == target
+        count += 1
+        if count <= _SHOWN:
+            told.append(f"rank {source} sends {sent} to rank {target}, which expects {expected}")
+    if common is None:
+        return None
+    at_fault = tuple(common) if len(common) == 1 and (len(involved) > 2 or with_itself) else ()
+    more = count - len(told)
     why = "; ".join((*told, *([f"and {more} more pairs"] if more else [])))
     return at_fault, why if at_fault else f"{why}; a pair does not tell who is wrong"
 

@@ -22,7 +22,10 @@ __all__ = ["acquit"]
 
 def acquit(found: Roots, evidence: Evidence) -> Roots:
     """The same causes without those among the accused whose stack waits for others."""
-    waiting = {rank for root in found.roots for rank in root.culprits if _waits(root, rank, evidence)}
+    aborted = _was_aborted_unseen(evidence)
+    waiting = {
+        rank for root in found.roots for rank in root.culprits if _waits(root, rank, evidence, aborted)
+    }
     if not waiting:
         return found
     roots = [_without(root, waiting) for root in found.roots]
@@ -39,21 +42,20 @@ def _came(root: Root, rank: int, evidence: Evidence) -> bool:
     )
 
 
-def _waits(root: Root, rank: int, evidence: Evidence) -> bool:
+def _waits(root: Root, rank: int, evidence: Evidence, aborted: bool) -> bool:
     if _came(root, rank, evidence):
         return True
     if root.kind != "missing_ranks" or rank in evidence.fallen:
         return False
     if rank in evidence.stacks and stand_of(evidence.stacks[rank]).where == "collective":
         return True
-    return _was_thrown_out(rank, evidence)
+    return aborted and rank in evidence.known and evidence.known[rank].exception is not None
 
 
-def _was_thrown_out(rank: int, evidence: Evidence) -> bool:
-    """Whether it raised because of its peers, of which one was aborted and took its dump with it."""
-    raised = rank in evidence.known and evidence.known[rank].exception is not None
-    return raised and any(
-        it.signal == signal.SIGABRT and peer not in evidence.dumps for peer, it in evidence.known.items()
+def _was_aborted_unseen(evidence: Evidence) -> bool:
+    """Whether a rank was aborted and took its dump with it: who raised may have been thrown out by it."""
+    return any(
+        it.signal == signal.SIGABRT and rank not in evidence.dumps for rank, it in evidence.known.items()
     )
 
 

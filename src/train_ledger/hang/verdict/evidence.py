@@ -18,7 +18,8 @@ __all__ = ["Evidence", "suspicion_of", "with_failed_gpu"]
 class Evidence:
     """Everything that is known of the ranks, each keyed by rank.
 
-    `damaged` are ranks whose dump could not be read, `set_aside` those whose dump is of another time.
+    `damaged` are ranks whose dump could not be read, `set_aside` those whose dump is of another time;
+    `newest_ns` is when the newest operation of all was issued, in unix nanoseconds.
     """
 
     dumps: Mapping[int, Dump]
@@ -27,10 +28,7 @@ class Evidence:
     fallen: Sequence[int] = ()
     damaged: Collection[int] = ()
     set_aside: Collection[int] = ()
-
-    @property
-    def newest_ns(self) -> int:
-        return max((dump.newest_ns for dump in self.dumps.values()), default=0)
+    newest_ns: int = 0
 
 
 def suspicion_of(root: Root, evidence: Evidence) -> Suspicion:

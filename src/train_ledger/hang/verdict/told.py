@@ -175,7 +175,7 @@ def _finding(
         seq=seq,
         op=op,
         others_op=others_op,
-        waiting=tuple(rank for rank in world if rank not in culprits),
+        waiting=tuple(sorted({*world}.difference(culprits))),
         cause_suspected=suspicion.cause,
         fix=suspicion.fix,
         evidence=(*lines, *of_culprits, "from logs alone: no dump says so"),
