@@ -18,6 +18,7 @@ __all__ = ["Entry", "Listing", "Wanted", "list_entries"]
 
 _MOST_ENTRIES = 200_000
 _MOST_STACKS = 4096
+_MOST_GROUPS = 4096
 
 
 class Wanted(msgspec.Struct, frozen=True, array_like=True):
@@ -103,7 +104,7 @@ def list_entries(
         matching=len(places),
         entries=entries,
         stacks=tuple(stacks),
-        groups=tuple(sorted(set(named))[:_MOST_STACKS]),
+        groups=tuple(sorted(set(named))[:_MOST_GROUPS]),
         cut="; ".join(filter(None, (cut, f"{odd} of {len(raw)} entries are none" if odd else None))) or None,
     )
 

@@ -151,8 +151,8 @@ def _drawn(
 
 
 def _text(waits: Sequence[Wait], ranks: Sequence[int], waiting: _Places) -> str:
-    """What the ranks wait in, where one of them shows it for all."""
-    places = waiting.get(ranks[0], frozenset())
+    """What the ranks wait in, where it is one operation for all."""
+    places = {place for rank in ranks for place in waiting.get(rank, ())}
     ops = {waits[place].op.name for place in places}
     return f"in {ops.pop()}" if len(ops) == 1 else ""
 

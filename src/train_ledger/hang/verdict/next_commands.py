@@ -116,7 +116,7 @@ def _stacks_at(hosts: Sequence[str], run: str | None) -> str:
 
 def _entries_of(finding: Finding, evidence: Evidence) -> Iterator[NextCommand]:
     """What the odd rank and one of the usual recorded in the group, beside each other."""
-    usual = [rank for rank in finding.waiting if rank not in finding.culprits][:1]
+    usual = sorted({*finding.waiting}.difference(finding.culprits))[:1]
     shown = sorted([*finding.culprits[:_SHOWN], *usual])
     places = dict.fromkeys(_named(dump.file) for rank in shown if (dump := evidence.dumps.get(rank)))
     if not places:
