@@ -6,7 +6,7 @@ import copy
 import random
 from unittest import mock
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hang.recorder import Job
@@ -51,6 +51,7 @@ def test_the_same_is_said_as_of_all(seed: int) -> None:
 
 
 @settings(max_examples=500, deadline=None)
+@example(3076)  # a record id that is none, where nothing is over and the ids tell what is missing
 @given(st.integers(0, 1 << 60))
 def test_what_is_not_understood_is_missed_only_where_it_does_not_count(seed: int) -> None:
     chance = random.Random(seed)
@@ -72,8 +73,11 @@ def test_what_is_not_understood_is_missed_only_where_it_does_not_count(seed: int
     assert quick is not None
     assert of_all is not None
     assert (quick.cut, of_all.cut) == (None, f"1 of {len(entries)} entries not understood")
-    kept = [dict.fromkeys(op.seq for op in held.ops if not op.done) for held in quick.groups]
-    assert kept == [dict.fromkeys(op.seq for op in held.ops if not op.done) for held in of_all.groups]
+    assert pending_of(quick) == pending_of(of_all)
+
+
+def pending_of(dump: Dump) -> dict[str, list[int]]:
+    return {held.name: [op.seq for op in held.ops if not op.done] for held in dump.groups}
 
 
 def test_few_of_many_count() -> None:

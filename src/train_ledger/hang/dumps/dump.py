@@ -102,7 +102,7 @@ def _summary(
     """Of the entries that are understood; `found` says where the dump was found.
 
     `essential` are those among them that count, where that is known; with them each of the rest counts for
-    nothing but its being there. Raises OddEntryError where they do not suffice, or one is not understood.
+    nothing but its being there. Raises OddEntryError where one that is to be kept is not understood.
     """
     if essential is None:
         retired = backends_without_completion(entries)
@@ -111,8 +111,6 @@ def _summary(
     else:
         retired, groups, by_id, lost = RETIRED_IS_DONE, essential, False, 0
     active_only, wrapped = coverage(entries, groups.values())
-    if active_only and essential is not None:
-        raise OddEntryError
     config, odd_config = group_table(content.get("pg_config"))
     status, odd_status = group_status(content.get("pg_status"))
     whole = active_only or not wrapped

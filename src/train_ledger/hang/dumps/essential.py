@@ -63,10 +63,11 @@ def essentials(entries: Sequence[Any]) -> dict[Key, _Entries] | None:
     """The entries that count, by group, so that `hold` says of them what it says of all.
 
     None where that is not certain: for what is not understood, several backends, those that do not tell when
-    an operation completed, and groups without end. What else an entry says is not looked at.
+    an operation completed, groups without end, and where none is over, so that each counts. What else an
+    entry says is not looked at.
     """
     columns = _columns(entries)
-    if columns is None or not _tell_their_end(columns):
+    if columns is None or not _tell_their_end(columns) or not _has_ended(columns):
         return None
     places: dict[tuple[str, str], list[int]] = {name: [] for name in dict.fromkeys(columns.groups)}
     if len(places) > _MOST_GROUPS:
@@ -99,6 +100,10 @@ def _tell_their_end(columns: _Columns) -> bool:
 
 
 _TELLING = frozenset(COMPLETED_IS_DONE)
+
+
+def _has_ended(columns: _Columns) -> bool:
+    return "completed" in columns.states or any(columns.ends)
 
 
 def _essential(at: list[int], columns: _Columns) -> list[int] | None:
