@@ -31,7 +31,7 @@ from train_ledger.hang.dumps.group_table import enqueued_by_name, group_status, 
 from train_ledger.hang.dumps.held import Held, Key, OddEntryError, hold
 from train_ledger.hang.dumps.old_sizes import without_doubtful_sizes
 from train_ledger.hang.dumps.schema import are_ordinary
-from train_ledger.hang.dumps.understood import is_understood
+from train_ledger.hang.dumps.understood import dump_in, is_understood
 
 __all__ = ["Dump", "Held", "Op", "reduce_dump"]
 
@@ -68,13 +68,10 @@ def reduce_dump(
     content: Any, *, file: str, rank: int, host: str | None, mtime: float = 0.0, cut: str | None = None
 ) -> Dump | None:
     """The summary of a loaded dump; None where the content is no dump at all."""
-    if isinstance(content, list):  # 1.0 was the bare list of entries
-        content = {"entries": content} if content else None
-    if not isinstance(content, dict) or not ({"entries", "pg_config", "version"} & content.keys()):
+    told = dump_in(content)
+    if told is None:
         return None
-    raw = content.get("entries", [])
-    if not isinstance(raw, list):
-        return None
+    content, raw = told
     found = {"file": file, "rank": rank, "host": host, "mtime": mtime}
     if (essential := essentials(raw)) is not None:
         with contextlib.suppress(OddEntryError):

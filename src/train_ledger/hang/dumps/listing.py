@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from train_ledger.hang.dumps.entry import Op, backends_without_completion, integer, op_of, text
-from train_ledger.hang.dumps.understood import is_understood
+from train_ledger.hang.dumps.understood import dump_in, is_understood
 
 __all__ = ["Entry", "Listing", "Wanted", "list_entries"]
 
@@ -79,13 +79,10 @@ def list_entries(
     cut: str | None = None,
 ) -> Listing | None:
     """The wanted entries of a loaded dump in the order of issue; None where the content is no dump at all."""
-    if isinstance(content, list):  # 1.0 was the bare list of entries
-        content = {"entries": content} if content else None
-    if not isinstance(content, dict) or not ({"entries", "pg_config", "version"} & content.keys()):
+    whole = dump_in(content)
+    if whole is None:
         return None
-    raw = content.get("entries", [])
-    if not isinstance(raw, list):
-        return None
+    content, raw = whole
     told = [entry for entry in raw if type(entry) is dict]
     named = [_group(entry) for entry in told]
     places = [place for place, names in enumerate(named) if _is_wanted(names, wanted.groups)]

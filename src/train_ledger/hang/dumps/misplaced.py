@@ -5,13 +5,12 @@ The folder above the dumps, a folder of stacks or of logs: at three in the morni
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from train_ledger.answer import NextCommand
-from train_ledger.hang.dumps.dump_files import rank_of
+from train_ledger.hang.dumps.dump_files import first_in, rank_of
 
 __all__ = ["meant_instead"]
 
@@ -42,7 +41,9 @@ def _of_folder(folder: Path) -> NextCommand | None:
         return NextCommand("that is a run directory", f"train-ledger hang --run {_quoted(folder)}")
     if _holds_logs(folder, 3):
         return NextCommand("there are logs of ranks", f"train-ledger hang --logs {_quoted(folder)}")
-    files = [it for it in _some(folder) if rank_of(it.name) is not None and it.is_file()]
+    files = [
+        it for it in sorted(first_in(folder, _LOOKED_INTO)) if rank_of(it.name) is not None and it.is_file()
+    ]
     if any(_begins(it, _BEGINS_DUMP) for it in files if it.suffix != ".jsonl"):  # as signals are
         return NextCommand("there may be dumps in it", f"train-ledger hang {_quoted(folder)}")
     return _stacks(folder) if any(map(_is_stack, files)) else None
@@ -63,17 +64,10 @@ def _begins(file: Path, beginnings: tuple[bytes, ...]) -> bool:
 
 def _holds_logs(folder: Path, deep: int) -> bool:
     """Whether it is torchrun's --log-dir or lies in it: RUN_ID/attempt_N/RANK/stderr.log."""
-    some = _some(folder)
+    some = sorted(first_in(folder, _LOOKED_INTO))
     if any(it.name in _LOGS for it in some):
         return True
     return deep > 0 and any(_holds_logs(it, deep - 1) for it in some[:_SHOWN] if it.is_dir())
-
-
-def _some(folder: Path) -> list[Path]:
-    """The first few that the system lists: there may be a million."""
-    with os.scandir(folder) as entries:
-        found = [Path(entry.path) for _, entry in zip(range(_LOOKED_INTO), entries, strict=False)]
-    return sorted(found)
 
 
 def _quoted(path: Path) -> str:

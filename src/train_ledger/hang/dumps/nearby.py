@@ -5,11 +5,9 @@ Where a folder holds no dump and just one of its folders does, that one is meant
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
 from pathlib import Path
 
-from train_ledger.hang.dumps.dump_files import rank_of
+from train_ledger.hang.dumps.dump_files import first_in, rank_of
 
 __all__ = ["folder_meant"]
 
@@ -23,7 +21,7 @@ def folder_meant(folder: Path) -> Path:
     try:
         if not folder.is_dir() or _holds_dumps(folder):
             return folder
-        holding = [it for it in _some(folder) if it.is_dir() and _holds_dumps(it)]
+        holding = [it for it in first_in(folder, _LOOKED_INTO) if it.is_dir() and _holds_dumps(it)]
     except (OSError, ValueError):  # ValueError: a zero byte in the name
         return folder
     return holding[0] if len(holding) == 1 else folder
@@ -32,18 +30,13 @@ def folder_meant(folder: Path) -> Path:
 def _holds_dumps(folder: Path) -> bool:
     """Also in its folders of attempts."""
     try:
-        return any(_is_dump(it) for it in _some(folder)) or any(
-            _holds_dumps(it) for it in _some(folder) if it.name.startswith("attempt_") and it.is_dir()
+        return any(_is_dump(it) for it in first_in(folder, _LOOKED_INTO)) or any(
+            _holds_dumps(it)
+            for it in first_in(folder, _LOOKED_INTO)
+            if it.name.startswith("attempt_") and it.is_dir()
         )
     except OSError:
         return False
-
-
-def _some(folder: Path) -> Iterator[Path]:
-    """The first few that the system lists: there may be a million."""
-    with os.scandir(folder) as entries:
-        for _, entry in zip(range(_LOOKED_INTO), entries, strict=False):
-            yield Path(entry.path)
 
 
 def _is_dump(file: Path) -> bool:

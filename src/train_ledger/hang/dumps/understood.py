@@ -1,4 +1,4 @@
-"""Can an entry of a Flight Recorder dump be understood?
+"""Can a Flight Recorder dump, and each entry of it, be understood?
 
 A value that makes no sense is not replaced by a likely one: the entry is left out as a whole, and counted,
 for an operation that is only not understood must not look like one that a rank did not issue.
@@ -12,10 +12,20 @@ from typing import Any
 
 from train_ledger.hang.dumps.entry import integer, is_p2p
 
-__all__ = ["MOST_OPERATIONS", "is_understood"]
+__all__ = ["MOST_OPERATIONS", "dump_in", "is_understood"]
 
 MOST_OPERATIONS = 1 << 40
 """At a thousand collectives a second it takes 34 years to get there."""
+
+
+def dump_in(content: Any) -> tuple[dict[Any, Any], list[Any]] | None:
+    """The dump and its entries in what a file held; None where that is no dump at all."""
+    if isinstance(content, list):  # 1.0 was the bare list of entries
+        content = {"entries": content} if content else None
+    if not isinstance(content, dict) or not ({"entries", "pg_config", "version"} & content.keys()):
+        return None
+    entries = content.get("entries", [])
+    return (content, entries) if isinstance(entries, list) else None
 
 
 def is_understood(entry: Any) -> bool:
