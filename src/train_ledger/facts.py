@@ -18,13 +18,14 @@ __all__ = ["Event", "Fact", "Fault", "Step"]
 class Step:
     """One rank finished (or reported on) one step.
 
-    `t` is unix seconds by the clock of the host that wrote it; `values` holds the numbers of the line by
-    the names of `train_ledger.fields`, non-finite ones as real `nan` and `inf`; `source` is "file:line".
+    `t` is unix seconds by the clock of the host that wrote it, nan where a log tells no time; `rank` is None
+    where it tells no rank; `values` holds the numbers of the line by the names of `train_ledger.fields`,
+    non-finite ones as real `nan` and `inf`; `source` is "file:line".
     """
 
     t: float
     step: int
-    rank: int
+    rank: int | None
     attempt: int = 0
     host: str | None = None
     source: str = ""
@@ -35,12 +36,13 @@ class Step:
 class Event:
     """Something with a name happened to one rank: `run_start`, `phase_end`, `ckpt_saved`, …
 
-    `name` is one of `fields.EVENTS`; `details` holds the other keys of the line as they were written.
+    `name` is one of `fields.EVENTS`; `t` and `rank` as in `Step`; `details` holds the other keys of the line as
+    they were written.
     """
 
     t: float
     name: str
-    rank: int
+    rank: int | None
     step: int | None = None
     attempt: int = 0
     host: str | None = None

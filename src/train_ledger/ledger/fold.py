@@ -104,7 +104,7 @@ class Fold:
             attempt = self._attempt(fact.attempt)
             attempt.world_size = attempt.world_size or read_world_size(fact.details.get("world_size"))
         elif fact.name in SAVE_EVENTS:
-            self._saves.add(fact, fact.t + rank.clock.shift_s, rank.step)
+            self._saves.add(fact, rank.rank, fact.t + rank.clock.shift_s, rank.step)
 
     # -- what time it is
 

@@ -50,21 +50,21 @@ class Saves:
     def __init__(self) -> None:
         self._saves: dict[tuple[int, int], _Save] = {}
 
-    def add(self, event: Event, t: float, step: int | None) -> None:
-        """`t` is the event's carried time, `step` the rank's own one where the event names none."""
+    def add(self, event: Event, rank: int, t: float, step: int | None) -> None:
+        """`t` is the event's carried time, `step` that of its `rank` where the event names none."""
         wanted = event.step if event.step is not None else step
         key = (event.attempt, -1 if wanted is None else wanted)
         save = self._saves.setdefault(key, _Save())
         if event.name == "ckpt_start":
-            save.started = _lowest(save.started, _Report(event.rank, t))
+            save.started = _lowest(save.started, _Report(rank, t))
         elif event.name == "ckpt_saved":
-            save.done = _lowest(save.done, _Report(event.rank, t))
+            save.done = _lowest(save.done, _Report(rank, t))
             duration_s = read_number(event.details.get("duration_s"))
             if duration_s is not None:
                 save.duration_s = max(duration_s, save.duration_s or 0.0)
         else:
             error = str(event.details.get("error") or "no reason given")
-            save.failed = _lowest(save.failed, _Report(event.rank, t, error))
+            save.failed = _lowest(save.failed, _Report(rank, t, error))
         if len(self._saves) > _KEPT:
             del self._saves[min(self._saves)]
 

@@ -99,8 +99,9 @@ class RunFiles:
             if fact is None:
                 continue
             # A clock that steps back must not put a rank's later lines before its earlier ones.
-            key = max(fact.t, newest.get(fact.rank, fact.t))
-            newest[fact.rank] = key
+            rank = -1 if fact.rank is None else fact.rank
+            key = max(fact.t, newest.get(rank, fact.t))
+            newest[rank] = key
             keyed.append((key, fact))
         keyed.sort(key=lambda pair: pair[0])
         return [fact for _, fact in keyed]
@@ -116,9 +117,9 @@ class RunFiles:
         fact = self._decoder.decode(
             line.data, f"{self._shown(line.file)}:{line.number}", rank=rank, host=host
         )
-        if fact is not None and fact.rank != rank:  # a line of another rank in this file
+        if fact is not None and fact.rank is not None and fact.rank != rank:  # a line of another rank
             fact = dataclasses.replace(fact, host=self._host_of.get(fact.rank))
-        if isinstance(fact, Event) and fact.name == "run_start" and fact.host:
+        if isinstance(fact, Event) and fact.name == "run_start" and fact.host and fact.rank is not None:
             self._host_of[fact.rank] = fact.host
             wanted = self._hosts is None or fact.host in self._hosts
         return fact if wanted else None

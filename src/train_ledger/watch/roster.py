@@ -54,13 +54,13 @@ class Roster:
     def take(self, facts: Iterable[Fact]) -> None:
         """Remember where the ranks of these run_start events run."""
         for fact in facts:
-            if isinstance(fact, Event) and fact.name == "run_start":
-                self._place(fact)
+            if isinstance(fact, Event) and fact.name == "run_start" and fact.rank is not None:
+                self._place(fact, fact.rank)
 
-    def _place(self, event: Event) -> None:
+    def _place(self, event: Event, rank: int) -> None:
         found = {key: event.details[key] for key in _KEYS if event.details.get(key) is not None}
-        own = {"t": event.t, "rank": event.rank, "host": event.host, **found, "attempt": event.attempt}
-        key = (event.attempt, event.rank)
+        own = {"t": event.t, "rank": rank, "host": event.host, **found, "attempt": event.attempt}
+        key = (event.attempt, rank)
         merged = {**self._lines.get(key, {}), **own}
         if merged != self._lines.get(key):
             self._lines[key] = merged

@@ -1,0 +1,33 @@
+"""Which number do these characters of a log stand for?"""
+
+from __future__ import annotations
+
+import math
+import re
+
+__all__ = ["NUMBER", "log_number"]
+
+NUMBER = r"[-+]?(?:\d[\d,_]*(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|[-+]?(?:nan|inf(?:inity)?)\b"
+"""A pattern of what `log_number` reads; case matters not where it is compiled so."""
+
+_GROUPED = re.compile(r"[-+]?\d{1,3}(?:[,_]\d{3})+(?:\.\d*)?\Z")
+_PLAIN = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?\Z")
+_WORDS = {"nan": math.nan, "inf": math.inf, "infinity": math.inf}
+_LONGEST = 64
+
+
+def log_number(text: str) -> float | None:
+    """The number, exponent, thousands and all; None for what is no number, such as N/A.
+
+    >>> log_number("6.05e-06"), log_number("1,234.5"), log_number("1E+1"), log_number("-inf"), log_number("N/A")
+    (6.05e-06, 1234.5, 10.0, -inf, None)
+    """
+    text = text.strip()
+    if len(text) > _LONGEST:
+        return None
+    word = _WORDS.get(text.lstrip("+-").lower())
+    if word is not None:
+        return -word if text.startswith("-") else word
+    if _GROUPED.match(text):
+        text = text.replace(",", "").replace("_", "")
+    return float(text) if _PLAIN.match(text) else None
