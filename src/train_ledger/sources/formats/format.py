@@ -15,8 +15,8 @@ class LineFormat(Protocol):
     """Reads the lines of one program out of a log that others may write to, too; made anew for each file.
 
     `name` is what people call the format. One of `marks` stands in every line that it can want, so that a
-    quick look passes over the rest. `knows` are the names of train_ledger.fields that it can yield: those that
-    never came are reported as not seen.
+    quick look passes over the rest. `knows` are the names of train_ledger.fields that it can yield: those
+    that never came are reported as not seen.
     """
 
     name: ClassVar[str]
