@@ -20,7 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from train_ledger.sources.stream import Line, Skipped, Stream
+from train_ledger.sources.stream import Block, Line, Skipped, Stream
 
 __all__ = ["FolderFollower", "Follower", "Name"]
 
@@ -101,13 +101,17 @@ class Follower:
         return self.lag_bytes == 0
 
     def poll(self, max_bytes: int = _POLL_BYTES) -> list[Line]:
+        """The lines of `poll_blocks`, one by one."""
+        return [line for block in self.poll_blocks(max_bytes) for line in block.lines()]
+
+    def poll_blocks(self, max_bytes: int = _POLL_BYTES) -> list[Block]:
         """The lines completed since the last poll, older files of a series first; reads about `max_bytes`.
 
         Where there is more than that, every file gets its share, so that no rank runs ahead of the others.
         """
         news = self._look()
         share = max(_SHARE_BYTES, max_bytes // max(1, len(news)))
-        lines: list[Line] = []
+        blocks: list[Block] = []
         waiting: set[int] = set()
         left = max_bytes
         for followed in self._in_turn(news):
@@ -117,10 +121,10 @@ class Follower:
             if series not in waiting:
                 left -= min(share, stream.unread_bytes)
                 self._last_series = series
-                lines += self._read(followed, share)
+                blocks += self._read(followed, share)
             if stream.unread_bytes:
                 waiting.add(series)
-        return lines
+        return blocks
 
     def _in_turn(self, news: list[_Followed]) -> list[_Followed]:
         """Beginning with the series after the one that was read last, since a poll may not get through."""
@@ -128,9 +132,9 @@ class Follower:
         start = bisect_right(news, self._last_series, key=lambda followed: followed.name.series)
         return news[start:] + news[:start]
 
-    def _read(self, followed: _Followed, share: int) -> list[Line]:
+    def _read(self, followed: _Followed, share: int) -> list[Block]:
         try:
-            return followed.stream.read(share)
+            return followed.stream.read_blocks(share)
         except OSError as error:
             self._trouble(followed.name.path, error)
             self._forget(followed)

@@ -11,10 +11,11 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
+from collections.abc import Iterator
 
 import msgspec
 
-__all__ = ["LINE_LIMIT_BYTES", "Line", "Skipped", "Stream"]
+__all__ = ["LINE_LIMIT_BYTES", "Block", "Line", "Skipped", "Stream"]
 
 LINE_LIMIT_BYTES = 1 << 20
 _PROOF_BYTES = 64
@@ -27,6 +28,23 @@ class Line(msgspec.Struct, frozen=True, gc=False):
     file: str
     number: int
     data: bytes
+
+
+class Block(msgspec.Struct, frozen=True, gc=False):
+    """Whole lines that follow each other, joined by newlines and without the last one's.
+
+    `number` is that of the first line. `data` holds at least one line, which may be empty, no NUL, and no
+    line longer than `LINE_LIMIT_BYTES`.
+    """
+
+    file: str
+    number: int
+    data: bytes
+
+    def lines(self) -> Iterator[Line]:
+        """Its lines one by one."""
+        for number, data in enumerate(self.data.split(b"\n"), self.number):
+            yield Line(self.file, number, data)
 
 
 class Skipped(Counter[str]):
@@ -117,8 +135,11 @@ class Stream:
         self.give_up_tail()
         self._start()
 
-    def read(self, limit: int) -> list[Line]:
-        """The lines completed within the next `limit` bytes; raises OSError as `look` does."""
+    def read_blocks(self, limit: int) -> list[Block]:
+        """The lines completed within the next `limit` bytes; raises OSError as `look` does.
+
+        Usually they are one block, for which no line is looked at by itself.
+        """
         chunk = os.pread(self._fd, limit, self._offset)
         if not chunk:
             self.size = self._offset
@@ -129,7 +150,7 @@ class Stream:
         if len(self._head) < _PROOF_BYTES and self._offset - len(chunk) == len(self._head):
             self._head += chunk[: _PROOF_BYTES - len(self._head)]
         self._foot = (self._foot + chunk[-_PROOF_BYTES:])[-_PROOF_BYTES:]
-        return self._lines(chunk)
+        return self._blocks(chunk)
 
     def _before_open_end(self, chunk: bytes, limit: int) -> bytes:
         """The chunk without NULs that end the file: the data may not have arrived there yet (NFS)."""
@@ -152,20 +173,20 @@ class Stream:
         self._foot = b""
         self.give_up_tail()
 
-    def _lines(self, chunk: bytes) -> list[Line]:
+    def _blocks(self, chunk: bytes) -> list[Block]:
         end = chunk.rfind(b"\n")
         if end < 0:
             self._keep(self._tail + chunk)
             return []
-        pieces = (self._tail + chunk[:end]).split(b"\n")
-        first, name = self._number + 1, self.name
-        self._number += len(pieces)
-        if self._overlong or b"\0" in chunk or max(map(len, pieces)) > LINE_LIMIT_BYTES:
-            lines = self._careful(first, pieces)
+        data = self._tail + chunk[:end] if self._tail else chunk[:end]
+        first = self._number + 1
+        self._number += data.count(b"\n") + 1
+        if self._overlong or b"\0" in chunk or _holds_overlong_line(data):
+            blocks = self._careful(first, data.split(b"\n"))
         else:
-            lines = [Line(name, number, data) for number, data in enumerate(pieces, first)]
+            blocks = [Block(self.name, first, data)]
         self._keep(chunk[end + 1 :])
-        return lines
+        return blocks
 
     def _keep(self, tail: bytes) -> None:
         if b"\0" in tail:
@@ -184,9 +205,9 @@ class Stream:
             self.skipped.count("torn", self.name)
         return rest
 
-    def _careful(self, first: int, pieces: list[bytes]) -> list[Line]:
-        """Lines that may hold NULs or be too long; the first may be the rest of one that was."""
-        lines = []
+    def _careful(self, first: int, pieces: list[bytes]) -> list[Block]:
+        """A block for each line: they may hold NULs or be too long, or the first be the rest of one."""
+        blocks = []
         for number, piece in enumerate(pieces, first):
             if self._overlong:
                 self._overlong = False
@@ -195,8 +216,8 @@ class Stream:
             if len(data) > LINE_LIMIT_BYTES:
                 self.skipped.count("too_long", f"{self.name}:{number}")
             elif data or not piece:
-                lines.append(Line(self.name, number, data))
-        return lines
+                blocks.append(Block(self.name, number, data))
+        return blocks
 
     def give_up_tail(self) -> None:
         """Count an unfinished last line as torn: nobody will finish it."""
@@ -209,3 +230,14 @@ class Stream:
 
     def close(self) -> None:
         os.close(self._fd)
+
+
+def _holds_overlong_line(data: bytes) -> bool:
+    """Looks at the newlines that matter alone: the last one within each step of the limit's width."""
+    start = 0
+    while len(data) - start > LINE_LIMIT_BYTES:
+        newline = data.rfind(b"\n", start, start + LINE_LIMIT_BYTES + 1)
+        if newline < 0:
+            return True
+        start = newline + 1
+    return False
