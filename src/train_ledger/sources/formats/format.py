@@ -16,7 +16,9 @@ class LineFormat(Protocol):
 
     `name` is what people call the format. One of `marks` stands in every line that it can want, so that a
     quick look passes over the rest. `knows` are the names of train_ledger.fields that it can yield: those
-    that never came are reported as not seen.
+    that never came are reported as not seen. Two attributes are optional: `wants_more`, true while a block is
+    open whose next lines matter whatever stands in them, and `damaged`, a Counter by reason of lines that are
+    of this format and could not be taken.
     """
 
     name: ClassVar[str]
