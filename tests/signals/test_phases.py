@@ -168,3 +168,27 @@ def test_a_phase_that_is_forgotten_is_over_for_the_reader(phases: Phases, writte
 def test_a_phase_that_never_began_ends_quietly(phases: Phases, written: Written) -> None:
     phases.begin("forward").end()
     assert written.lines == []
+
+
+def test_a_phase_that_was_not_what_it_seemed_counts_nowhere(phases: Phases, written: Written) -> None:
+    wait = phases.begin("data")
+    wait.__enter__()
+    time.sleep(0.01)
+    wait.drop()
+    wait.end()
+    assert phases.take() == {}
+    assert written.lines == []
+    phases.close_all()
+
+
+def test_a_save_that_may_be_none_is_written_once_it_lasts(
+    phases: Phases, written: Written, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with phases.begin("checkpoint_save", only_if_long=True):
+        phases.announce_long()
+    assert written.names == []
+    with phases.begin("checkpoint_save", only_if_long=True):
+        monkeypatch.setattr("train_ledger.signals.phases._LONG_S", 0.0)
+        phases.announce_long()
+        assert written.names == [("phase_start", "checkpoint_save")]
+    assert written.names == [("phase_start", "checkpoint_save"), ("phase_end", "checkpoint_save")]

@@ -43,9 +43,9 @@ class Phases:
         self._spent: dict[str, float] = {}
         self._told_many = False
 
-    def begin(self, name: str) -> OpenPhase:
-        """A phase that begins with its `with`."""
-        return OpenPhase(self, name)
+    def begin(self, name: str, *, only_if_long: bool = False) -> OpenPhase:
+        """A phase that begins with its `with`; with `only_if_long` it is written once it lasts."""
+        return OpenPhase(self, name, only_if_long)
 
     def take(self) -> dict[str, float]:
         """Seconds by field since the last call; GPU times are those of the step before."""
@@ -75,16 +75,13 @@ class Phases:
         self._open.append(phase)
         if len(self._open) > _MOST_OPEN:
             self._forget_oldest()
-        if phase.name in _WRITTEN_AT_ONCE:
+        if phase.name in _WRITTEN_AT_ONCE and not phase.only_if_long:
             phase.announce()
         elif phase.name in _ON_THE_GPU:
             phase.gpu_start = self.gpu.mark()
 
     def left(self, phase: OpenPhase, took_s: float) -> None:
-        if self._open and self._open[-1] is phase:
-            self._open.pop()
-        elif phase in self._open:  # else it has been open for too long and is forgotten
-            self._open.remove(phase)
+        self.closed(phase)
         field = FIELD_OF_PHASE.get(phase.name)
         if field is None:
             return
@@ -92,6 +89,12 @@ class Phases:
             self._spent[field] = self._spent.get(field, 0.0) + took_s
         else:
             self.gpu.pair(field, phase.gpu_start)
+
+    def closed(self, phase: OpenPhase) -> None:
+        if self._open and self._open[-1] is phase:
+            self._open.pop()
+        elif phase in self._open:  # else it has been open for too long and is forgotten
+            self._open.remove(phase)
 
     def _forget_oldest(self) -> None:
         """A phase that is entered by hand and never left must not cost more and more."""
@@ -113,11 +116,22 @@ class Phases:
 class OpenPhase:
     """One phase while it lasts; a context manager."""
 
-    __slots__ = ("_end_once", "_phases", "announced", "begun", "begun_t", "ended_t", "gpu_start", "name")
+    __slots__ = (
+        "_end_once",
+        "_phases",
+        "announced",
+        "begun",
+        "begun_t",
+        "ended_t",
+        "gpu_start",
+        "name",
+        "only_if_long",
+    )
 
-    def __init__(self, phases: Phases, name: str) -> None:
+    def __init__(self, phases: Phases, name: str, only_if_long: bool = False) -> None:
         self._phases = phases
         self.name = name
+        self.only_if_long = only_if_long
         self.ended_t: float | None = 0.0  # there is nothing to end before it begins
 
     def _reset(self) -> None:
@@ -146,6 +160,12 @@ class OpenPhase:
         self._phases.left(self, took_s)
         if self.announced:
             self._write_end()
+
+    def drop(self) -> None:
+        """End the phase, which was not what it seemed when it began: its time counts nowhere."""
+        if self.ended_t is None:
+            self._phases.closed(self)
+            self.forget()
 
     def forget(self) -> None:
         """End the phase for the reader; how long it took nobody knows."""
