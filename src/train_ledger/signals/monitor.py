@@ -119,8 +119,8 @@ class Monitor:
 
         Of fields.PHASES, data, forward, backward and optimizer become fields of the step's line; the others
         raise the reader's patience while they last. On CUDA the time is the GPU's and stands in the next
-        step's line. `only_if_long` keeps a phase that may be over in no time, such as a save of which only the
-        framework knows whether it is one, out of the file until it has lasted for a second.
+        step's line. `only_if_long` keeps a phase that may be over in no time, such as a save of which only
+        the framework knows whether it is one, out of the file until it has lasted for a second.
         """
         return self._phases.begin(name if type(name) is str else str(detail(name)), only_if_long=only_if_long)
 
