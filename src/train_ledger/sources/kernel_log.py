@@ -15,7 +15,7 @@ from datetime import datetime
 
 from train_ledger.facts import Fault
 
-__all__ = ["MARKS", "KernelFault", "fault_of", "kernel_fault", "pci_address"]
+__all__ = ["MARKS", "KernelFault", "fault_of", "fault_told", "kernel_fault", "pci_address"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,14 @@ def kernel_fault(
     """
     if not any(mark in data for mark in MARKS):
         return None
-    line = data.decode("utf-8", "replace").strip()
+    return fault_told(data.decode("utf-8", "replace"), host=host, written_t=written_t, source=source)
+
+
+def fault_told(
+    text: str, *, host: str | None = None, written_t: float | None = None, source: str = ""
+) -> KernelFault | None:
+    """As `kernel_fault`, for a line that is decoded already."""
+    line = text.strip()
     if match := _XID.search(line):
         address = pci_address(match[1])
         if address is None:

@@ -10,6 +10,8 @@ import re
 from dataclasses import dataclass
 from pathlib import PurePath
 
+from train_ledger.sources.log_time import log_time
+
 __all__ = ["MARKS", "Ended", "Epilogue", "LogPlace", "place_of"]
 
 
@@ -27,7 +29,7 @@ class LogPlace:
 class Ended:
     """How a rank ended, by the launcher's epilogue: `code` as Popen gives it (-9: killed by signal 9).
 
-    `first` says that the launcher saw it fail before the others.
+    `first` says that the launcher saw it fail before the others. `t` is unix seconds.
     """
 
     rank: int
@@ -35,6 +37,9 @@ class Ended:
     host: str | None = None
     first: bool = False
     source: str = ""
+    pid: int | None = None
+    local_rank: int | None = None
+    t: float | None = None
 
 
 MARKS: tuple[bytes, ...] = (b"rank      :", b"exitcode  :", b"Root Cause", b"host      :", b"Failures:")
@@ -66,7 +71,7 @@ def place_of(path: PurePath) -> LogPlace:
     )
 
 
-_FIELD = re.compile(r"\s*(host|rank|exitcode)\s*: (\S{1,255})")
+_FIELD = re.compile(r"\s*(time|host|rank|exitcode)\s*: (\S{1,255})(?: \((?:local_rank|pid): (\d{1,10})\))?")
 
 
 class Epilogue:
@@ -77,6 +82,8 @@ class Epilogue:
         self._root = False
         self._host: str | None = None
         self._rank: int | None = None
+        self._local_rank: int | None = None
+        self._t: float | None = None
 
     def add(self, text: str, source: str = "") -> None:
         if text.startswith("Failures:"):
@@ -84,13 +91,21 @@ class Epilogue:
         elif text.startswith("Root Cause"):
             self._root = True
         elif match := _FIELD.match(text):
-            self._field(match[1], match[2], source)
+            number = int(match[3]) if match[3] else None
+            self._field(match[1], match[2], number, source)
 
-    def _field(self, name: str, value: str, source: str) -> None:
-        if name == "host":
+    def _field(self, name: str, value: str, number: int | None, source: str) -> None:
+        if name == "time":
+            self._t = log_time(value.replace("_", " "))
+        elif name == "host":
             self._host = value
         elif name == "rank":
             self._rank = int(value) if value.isdecimal() and len(value) < 8 else None
+            self._local_rank = number
         elif self._rank is not None and re.fullmatch(r"-?\d{1,9}", value):
-            self.ended.append(Ended(self._rank, int(value), self._host, self._root, source))
+            self.ended.append(
+                Ended(
+                    self._rank, int(value), self._host, self._root, source, number, self._local_rank, self._t
+                )
+            )
             self._rank = None

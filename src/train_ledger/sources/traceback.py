@@ -76,30 +76,32 @@ class Tracebacks:
             for number, it in self._found.values()
         ]
 
-    def add(self, line: LogLine, number: int = 0, source: str = "", *, in_front: bool = False) -> None:
-        """One line, its number in the file, and whether its rank stood in front of it."""
+    def add(
+        self, line: LogLine, number: int = 0, source: str = "", *, in_front: bool = False
+    ) -> Raised | None:
+        """One line, its number, and whether its rank stood in front; returns the exception it completes."""
         key = (line.host, line.rank, line.local_rank)
         text = line.text.rstrip()
         if text.lstrip().startswith(_START):
             if self._is_wanted(key, number) and len(self._open) < _MOST_OPEN:
                 self._open[key] = None
-            return
+            return None
         if key not in self._open or not text:
-            return
+            return None
         if text[0] in " \t":
             call = text.strip()
             is_own = not any(part in call for part in _INSTALLED)
             if call.startswith("File ") and (is_own or self._open[key] is None):
                 self._open[key] = call
-            return
+            return None
         frame = self._open.pop(key)
-        if match := _RAISED.match(text):
-            message = f": {match[2]}" if match[2] else ""
-            exception = (match[1].rpartition(".")[2] + message)[:_LONGEST]
-            self._found[key] = (
-                number,
-                Raised(exception, line.rank, line.local_rank, line.host, frame, source, in_front),
-            )
+        if (match := _RAISED.match(text)) is None:
+            return None
+        message = f": {match[2]}" if match[2] else ""
+        exception = (match[1].rpartition(".")[2] + message)[:_LONGEST]
+        raised = Raised(exception, line.rank, line.local_rank, line.host, frame, source, in_front)
+        self._found[key] = (number, raised)
+        return raised
 
     def _is_wanted(self, key: _Key, number: int) -> bool:
         """One that ended its rank stays, and so does the first of a chain; else the later one counts."""

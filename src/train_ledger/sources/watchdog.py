@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from train_ledger.facts import Fault
-from train_ledger.sources.log_line import read_line
+from train_ledger.sources.log_line import LogLine, read_line
 from train_ledger.sources.said import Brought, Kind, Said
 
-__all__ = ["MARKS", "fault_of", "said_in"]
+__all__ = ["MARKS", "fault_of", "said_by", "said_in"]
 
 MARKS: tuple[bytes, ...] = (
     b"Watchdog caught collective",
@@ -115,7 +115,11 @@ def said_in(
     """
     if not any(mark in data for mark in MARKS):
         return ()
-    line = read_line(data, written_t)
+    return said_by(read_line(data, written_t), rank=rank, source=source)
+
+
+def said_by(line: LogLine, *, rank: int | None = None, source: str = "") -> tuple[Said, ...]:
+    """As `said_in`, for a line that is taken apart already."""
     whose = line.rank if line.rank is not None else rank
     about = Said("setting", whose, *_group(line.text), t=line.t, host=line.host, source=source)
     return tuple(it for read in _READERS for it in read(line.text, about))

@@ -6,10 +6,26 @@ file to itself, line by line (a CSV file, JSON lines); a document is read as a w
 
 from __future__ import annotations
 
+from train_ledger.sources.formats.collectives import Collectives
+from train_ledger.sources.formats.exceptions import Exceptions
 from train_ledger.sources.formats.format import Document, LineFormat, OwnedFormat
+from train_ledger.sources.formats.kernel import Kernel
+from train_ledger.sources.formats.launcher import Launcher
+from train_ledger.sources.formats.signal_lines import SignalLines
+from train_ledger.sources.formats.slurm import Slurm
+from train_ledger.sources.formats.stacks import PySpyJson, PySpyText
 
 __all__ = ["DOCUMENTS", "LINE_FORMATS", "OWNED_FORMATS", "Document", "LineFormat", "OwnedFormat"]
 
-LINE_FORMATS: tuple[type[LineFormat], ...] = ()
-OWNED_FORMATS: tuple[type[OwnedFormat], ...] = ()
-DOCUMENTS: tuple[Document, ...] = ()
+LINE_FORMATS: tuple[type[LineFormat], ...] = (
+    Collectives,
+    Exceptions,
+    Launcher,
+    Kernel,
+    Slurm,
+)
+OWNED_FORMATS: tuple[type[OwnedFormat], ...] = (
+    SignalLines,
+    PySpyText,
+)
+DOCUMENTS: tuple[Document, ...] = (PySpyJson,)

@@ -16,9 +16,13 @@ class LineFormat(Protocol):
 
     `name` is what people call the format. One of `marks` stands in every line that it can want, so that a
     quick look passes over the rest. `knows` are the names of train_ledger.fields that it can yield: those
-    that never came are reported as not seen. Two attributes are optional: `wants_more`, true while a block is
-    open whose next lines matter whatever stands in them, and `damaged`, a Counter by reason of lines that are
-    of this format and could not be taken.
+    that never came are reported as not seen.
+
+    Optional attributes: `wants_more`, true while a block is open whose next lines matter whatever stands in
+    them; `damaged`, a Counter by reason of lines that are of this format and could not be taken; `written_t`,
+    set to when the file was written last (unix seconds or None). Of the class: `speaks_for_its_rank`, False
+    where a rank's file or front says nothing of whom the lines are about; `numbers_attempts`, True where the
+    lines tell their attempt themselves.
     """
 
     name: ClassVar[str]

@@ -1,0 +1,112 @@
+"""Which attempt of a run is a line of a log from?
+
+Logs do not number the starts of a run. A step that goes back tells of one, and so does a launcher that says
+it restarts. Each program that writes into a log counts its steps on its own, so each goes back by itself.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from train_ledger.facts import Event, Fact, Fault, Step
+
+__all__ = ["AttemptCount"]
+
+_STARTS = frozenset({"restart", "run_start"})
+_MOST_STREAMS = 1 << 20
+
+
+@dataclass(slots=True)
+class _Stream:
+    """How far one program of one rank is: its last step, when, and in which attempt."""
+
+    step: int
+    t: float
+    attempt: int
+    file: str
+
+
+class AttemptCount:
+    """Numbers the attempts over all files that are read together, each file begun by `begin`.
+
+    What is told of a rank goes on from one file to the next; what is told of no rank begins anew.
+    """
+
+    def __init__(self) -> None:
+        self._streams: dict[tuple[int | None, str], _Stream] = {}
+        self._file = ""
+        self._base = 0
+        self._now: dict[int | None, int] = {}
+        self._stepped: set[int | None] = set()
+        self._begun: set[int | None] = set()
+        self._troubled: set[int | None] = set()
+
+    def begin(self, file: str, attempt: int | None) -> None:
+        """The next facts are of this file; `attempt` is what its path says."""
+        self._file = file
+        self._base = attempt or 0
+        self._now.clear()
+        self._stepped.clear()
+        self._begun.clear()
+        self._troubled.clear()
+        for key in [key for key in self._streams if key[0] is None]:
+            del self._streams[key]
+
+    def of(self, fact: Fact, program: str) -> int:
+        """The attempt of a fact that `program` wrote."""
+        if isinstance(fact, Step):
+            return self._of_step(fact, program)
+        if isinstance(fact, Fault):
+            self._troubled.add(fact.rank)
+        elif isinstance(fact, Event) and fact.name in _STARTS:
+            self._start(fact.rank)
+        return self._current(fact.rank)
+
+    def _current(self, rank: int | None) -> int:
+        return self._now.get(rank, self._now.get(None, self._base) if rank is not None else self._base)
+
+    def _start(self, rank: int | None) -> None:
+        """A start that is told of; the launcher's is one of every rank."""
+        if rank is None:
+            self._begun |= self._stepped
+        elif rank in self._stepped:
+            self._begun.add(rank)
+
+    def _of_step(self, fact: Step, program: str) -> int:
+        rank = fact.rank
+        before = self._streams.get((rank, program))
+        if before is None:
+            if len(self._streams) < _MOST_STREAMS:
+                self._streams[(rank, program)] = _Stream(fact.step, fact.t, self._current(rank), self._file)
+            if rank in self._begun:
+                self._go_on(rank, self._current(rank) + 1)
+            attempt = self._current(rank)
+        elif self._is_late(fact, before):
+            return before.attempt
+        else:
+            attempt = self._next(fact, before)
+            before.step, before.t, before.attempt, before.file = fact.step, fact.t, attempt, self._file
+        self._stepped.add(rank)
+        return attempt
+
+    def _next(self, fact: Step, before: _Stream) -> int:
+        rank = fact.rank
+        known = max(self._current(rank), before.attempt)
+        again = fact.step < before.step or (
+            fact.step == before.step and (rank in self._troubled or before.file != self._file)
+        )
+        if rank in self._begun or (again and before.attempt >= known):
+            known += 1
+        self._go_on(rank, known)
+        return known
+
+    def _go_on(self, rank: int | None, attempt: int) -> None:
+        self._now[rank] = attempt
+        self._begun.discard(rank)
+        self._troubled.discard(rank)
+
+    @staticmethod
+    def _is_late(fact: Step, before: _Stream) -> bool:
+        """A line of before that comes behind; without times nobody can tell."""
+        return fact.step < before.step and math.isfinite(fact.t + before.t) and fact.t < before.t

@@ -1,0 +1,282 @@
+"""What facts do the lines of one file tell, whatever wrote it?
+
+The format is recognised, never asked for: by the head and the name of a file that one format has to itself,
+else by the marks in each line, since several programs write into one log. Every line goes to all whose marks
+stand in it. A format is believed once two of its step lines came, or one that says so much that it can be
+nothing else; source code that a program printed is not taken for its output.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from train_ledger.facts import Event, Fact, Fault, Step
+from train_ledger.sources.attempt_count import AttemptCount
+from train_ledger.sources.formats import LINE_FORMATS, OWNED_FORMATS, LineFormat
+from train_ledger.sources.log_line import LogLine, read_line
+from train_ledger.sources.nonfinite import Nonfinite
+from train_ledger.sources.succession import Succession
+from train_ledger.sources.torchrun import LogPlace
+from train_ledger.sources.wanted_lines import LINE_BYTES, WantedLines
+
+__all__ = ["FactReader", "FormatSeen"]
+
+_HEAD_BYTES = 4096
+_UNMISTAKABLE = 3
+_NO_PLACE = LogPlace()
+_CODE_BEGINS = re.compile(
+    r"\s{0,200}(?:#(?!#)|//|def |class |import |return |raise |assert |elif |print\w{0,20}\()"
+).match
+_CODE_HOLDS = re.compile(
+    r"\bprint\w{0,20}\([f\"']|\bf[\"']|\.format\(|\blog(?:ger|ging)?\.\w{1,12}\("
+    r"|\{\w[^{}]{0,80}:[.,]?\d{0,4}[dfeg]\}"
+).search
+
+
+@dataclass(slots=True)
+class FormatSeen:
+    """What a format told in a file: how much, and which of the fields that it can tell."""
+
+    name: str
+    knows: frozenset[str]
+    steps: int = 0
+    events: int = 0
+    faults: int = 0
+    fields: set[str] = field(default_factory=set)
+
+    def count(self, fact: Fact) -> None:
+        if isinstance(fact, Step):
+            self.steps += 1
+            self.fields.update(fact.values)
+        elif isinstance(fact, Event):
+            self.events += 1
+        else:
+            self.faults += 1
+
+    @property
+    def not_seen(self) -> tuple[str, ...]:
+        """Fields that the format can tell and never did here; none are asked of a file without steps."""
+        return tuple(sorted(self.knows - self.fields)) if self.steps else ()
+
+
+class _Program:
+    """One format at work in one file, and whether its steps are believed."""
+
+    def __init__(self, kind: type[LineFormat], written_t: float | None) -> None:
+        self.format = kind()
+        if hasattr(self.format, "written_t"):
+            self.format.written_t = written_t
+        self.marks = kind.marks
+        self.seen = FormatSeen(kind.name, kind.knows)
+        self.speaks_for_its_rank = getattr(kind, "speaks_for_its_rank", True)
+        self.numbers_attempts = getattr(kind, "numbers_attempts", False)
+        self.is_believed = not kind.marks
+        self.doubted: Step | None = None
+
+    @property
+    def wants_more(self) -> bool:
+        return bool(getattr(self.format, "wants_more", False))
+
+    @property
+    def damaged(self) -> Counter[str]:
+        return getattr(self.format, "damaged", None) or Counter()
+
+    def believed(self, facts: Iterable[Fact]) -> Iterator[Fact]:
+        for fact in facts:
+            if not isinstance(fact, Step) or self.is_believed:
+                yield fact
+            elif self.doubted is None and len(fact.values) < _UNMISTAKABLE:
+                self.doubted = fact
+            else:
+                self.is_believed = True
+                if self.doubted is not None:
+                    yield self.doubted
+                    self.doubted = None
+                yield fact
+
+
+class FactReader:
+    """The facts of one file, handed to it in pieces of any size.
+
+    `name` stands in front of the line's number in `source`. `place` is what the file's path tells of its
+    rank; `written_t` when it was written last, in unix seconds, for the year that some times leave out.
+    `attempts` is shared by files that are read one after the other. `feed` keeps a line without its end, and
+    facts that the next lines may join; `settle` hands these out, where one follows a file that grows; `end`
+    is for a file that is complete. Nothing in a file makes it raise.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        place: LogPlace = _NO_PLACE,
+        *,
+        written_t: float | None = None,
+        attempts: AttemptCount | None = None,
+    ) -> None:
+        self.name = name
+        self.place = place
+        self.last_log_t: dict[int, float] = {}
+        self.lines_told = 0
+        self.cut = 0
+        self._written_t = written_t
+        self._attempts = attempts or AttemptCount()
+        self._attempts.begin(name, place.attempt)
+        self._nonfinite = Nonfinite()
+        self._succession = Succession()
+        self._head: bytes | None = b""
+        self._rest = b""
+        self._programs: list[_Program] = []
+        self._is_owned = False
+        self._wanted = WantedLines((), self._wants_more)
+
+    # -- what is known of the file
+
+    @property
+    def lines(self) -> int:
+        """How many lines were read."""
+        return self._wanted.lines
+
+    @property
+    def formats(self) -> tuple[FormatSeen, ...]:
+        """The formats that told something, in the order in which they are looked for."""
+        return tuple(
+            it.seen
+            for it in self._programs
+            if it.seen.steps + it.seen.events + it.seen.faults or self._is_owned
+        )
+
+    @property
+    def damaged(self) -> Counter[str]:
+        """Lines of a known format that could not be taken, by reason."""
+        found = Counter({"longer than 64 KiB, cut": self.cut} if self.cut else {})
+        for program in self._programs:
+            found.update(program.damaged)
+            if program.doubted is not None:
+                found["a single line like a step's, not believed"] += 1
+        return found
+
+    @property
+    def repeated(self) -> Counter[str]:
+        """Faults that say again what one before them said, by code."""
+        found = Counter(self._succession.repeated)
+        if self._nonfinite.repeated:
+            found["nan_suspected"] += self._nonfinite.repeated
+        return found
+
+    def _wants_more(self) -> bool:
+        return any(it.wants_more for it in self._programs)
+
+    # -- lines in, facts out
+
+    def feed(self, data: bytes) -> list[Fact]:
+        """The facts that are complete now."""
+        if self._head is not None:
+            self._head += data
+            if len(self._head) < _HEAD_BYTES:
+                return []
+            data = self._recognise()
+        return list(self._fed(data))
+
+    def settle(self) -> list[Fact]:
+        """What waits for lines that may never come; a line without its end is kept."""
+        told = list(self._fed(self._recognise())) if self._head else []
+        return [*told, *self._succession.settle()]
+
+    def end(self) -> list[Fact]:
+        """What is still open; a last line without its end is read, too."""
+        told = list(self._fed(self._recognise())) if self._head is not None else []
+        if self._rest:
+            rest, self._rest = self._rest, b""
+            told += self._block(rest)
+        for program in self._programs:
+            told += self._passed(program, program.format.end(), _NO_LINE)
+        return [*told, *self._succession.settle()]
+
+    def _recognise(self) -> bytes:
+        head, self._head = self._head or b"", None
+        file_name = self.name.rpartition("/")[2]
+        owner = next((it for it in OWNED_FORMATS if it.fits(head[:_HEAD_BYTES], file_name)), None)
+        self._is_owned = owner is not None
+        kinds: Sequence[type[LineFormat]] = LINE_FORMATS if owner is None else (owner,)
+        self._programs = [_Program(it, self._written_t) for it in kinds]
+        marks = (mark for it in kinds for mark in it.marks)
+        self._wanted = WantedLines(marks, (lambda: True) if self._is_owned else self._wants_more)
+        return head
+
+    def _fed(self, data: bytes) -> Iterator[Fact]:
+        whole, newline, tail = (self._rest + data).rpartition(b"\n")
+        if len(tail) > LINE_BYTES:
+            self.cut += 1
+            whole, newline, tail = (whole + b"\n" if newline else b"") + tail[:LINE_BYTES], b"\n", b""
+        self._rest = tail
+        if newline:
+            yield from self._block(whole)
+
+    def _block(self, block: bytes) -> Iterator[Fact]:
+        for number, line in self._wanted.of(block):
+            before = self.lines_told
+            source = f"{self.name}:{number}"
+            if self._is_owned:
+                yield from self._told_by_owner(line, source)
+            else:
+                for piece in line.split(b"\r") if b"\r" in line else (line,):
+                    yield from self._told(piece[:LINE_BYTES], source)
+            self.lines_told = min(self.lines_told, before + 1)
+
+    def _told_by_owner(self, line: bytes, source: str) -> Iterator[Fact]:
+        (program,) = self._programs
+        text = line.rstrip(b"\r").decode("utf-8", "replace")
+        yield from self._passed(
+            program, program.format.read(LogLine(text, self.place.rank), source), _NO_LINE
+        )
+
+    def _told(self, piece: bytes, source: str) -> Iterator[Fact]:
+        wanted = [it for it in self._programs if it.wants_more or any(mark in piece for mark in it.marks)]
+        if not wanted:
+            return
+        line = read_line(piece, self._written_t)
+        is_code = _CODE_BEGINS(line.text) is not None or _CODE_HOLDS(line.text) is not None
+        for program in wanted:
+            if not is_code or program.wants_more:
+                yield from self._passed(program, program.format.read(line, source), line)
+
+    def _passed(self, program: _Program, facts: Iterable[Fact], line: LogLine) -> Iterator[Fact]:
+        told = False
+        for fact in program.believed(facts):
+            told = True
+            placed = self._placed(fact, line, program)
+            program.seen.count(placed)
+            for each in self._nonfinite.of(placed):
+                yield from self._succession.add(each)
+        self.lines_told += told
+
+    def _placed(self, fact: Fact, line: LogLine, program: _Program) -> Fact:
+        """The fact with what the line's front and the file's path know besides."""
+        rank = fact.rank
+        if rank is None and program.speaks_for_its_rank:
+            rank = line.rank if line.rank is not None else self.place.rank
+        host = fact.host or line.host or self.place.host
+        t = fact.t
+        if line.t is not None and (t is None or math.isnan(t)):
+            t = line.t
+        if rank is not None and t is not None and t > self.last_log_t.get(rank, -math.inf):
+            self.last_log_t[rank] = t
+        if (rank, host, t) != (fact.rank, fact.host, fact.t):
+            fact = _replaced(fact, rank, host, t)
+        if program.numbers_attempts:
+            return fact
+        attempt = self._attempts.of(fact, program.seen.name)
+        return fact if attempt == fact.attempt else replace(fact, attempt=attempt)
+
+
+_NO_LINE = LogLine("")
+
+
+def _replaced(fact: Fact, rank: int | None, host: str | None, t: float | None) -> Fact:
+    if isinstance(fact, Fault):
+        return replace(fact, rank=rank, host=host, t=t)
+    return replace(fact, rank=rank, host=host, t=math.nan if t is None else t)

@@ -1,0 +1,140 @@
+"""Which exceptions stand in a log, and which of them are something with a name of its own?
+
+A want of device memory, an error of NCCL and a timeout of the watchdog come as Python exceptions, too, and as
+bare lines where C++ printed them. That the launcher raises because a rank died is its own story, told by
+`launcher`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar
+
+from train_ledger.facts import Fact, Fault
+from train_ledger.sources.log_line import LogLine
+from train_ledger.sources.traceback import MARKS, Raised, Tracebacks
+
+__all__ = ["Exceptions"]
+
+_OUT_OF_MEMORY = re.compile(r"(?:CUDA|HIP|XPU|NPU)(?: error:)? out of memory", re.IGNORECASE)
+_TRIED = re.compile(r"Tried to allocate (\d{1,9}(?:\.\d{1,6})?) ?([KMGT]?i?B)")
+_GPU = re.compile(r"\bGPU (\d{1,3})\b")
+_CAPACITY = re.compile(
+    r"(\d{1,9}(?:\.\d{1,6})?) ?([KMGT]?i?B) total capac(?:ity|ty)"
+    r"|total capac(?:ity|ty) of (\d{1,9}(?:\.\d{1,6})?) ?([KMGT]?i?B)"
+)
+_FREE = re.compile(r"(\d{1,9}(?:\.\d{1,6})?) ?([KMGT]?i?B) (?:is )?free")
+_NCCL = re.compile(
+    r"\bnccl(?:System|Remote|Internal|UnhandledCuda|Timeout)Error\b|\bnccl(?:InvalidUsage|InvalidArgument)\b"
+    r"|\bNCCL (?:communicator was aborted|error in)|\bunhandled (?:system|cuda) error"
+)
+_PEER = re.compile(r"Connection (?:closed|reset) by peer|caused pair closure")
+_WARNED = re.compile(r"\[(\d{1,3})\] .{0,200}?NCCL WARN (.{1,1000})")
+_TROUBLE = re.compile(
+    r"error|fail|tim(?:ed|e) ?out|closed|refused|reset|unreachable|abort|mismatch|Bootstrap", re.IGNORECASE
+)
+_OF_LAUNCHER = ("ChildFailedError", "SignalException", "CalledProcessError", "RendezvousConnectionError")
+_PARTS = {"B": 0, "K": 1, "M": 2, "G": 3, "T": 4}
+_LONGEST = 500
+
+
+class Exceptions:
+    """Python tracebacks, out-of-memory errors and errors of NCCL."""
+
+    name: ClassVar[str] = "exceptions"
+    marks: ClassVar[tuple[bytes, ...]] = (
+        *MARKS,
+        b"out of memory",
+        b"NCCL WARN",
+        b"NCCL error",
+        b"Error: A call",
+    )
+    knows: ClassVar[frozenset[str]] = frozenset()
+
+    def __init__(self) -> None:
+        self._tracebacks = Tracebacks()
+        self._number = 0
+
+    @property
+    def wants_more(self) -> bool:
+        return self._tracebacks.wants_more
+
+    def read(self, line: LogLine, source: str) -> Iterable[Fact]:
+        self._number = _number(source, self._number)
+        in_front = line.rank is not None
+        was_open = self._tracebacks.wants_more
+        raised = self._tracebacks.add(line, self._number, source, in_front=in_front)
+        if raised is not None:
+            return _of(raised, line)
+        if was_open and line.text[:1] in " \t":
+            return ()  # a frame, in which source code stands
+        return _bare(line, source)
+
+    def end(self) -> Iterable[Fact]:
+        return ()
+
+
+def _number(source: str, before: int) -> int:
+    tail = source.rpartition(":")[2]
+    return int(tail) if tail.isdecimal() and len(tail) < 19 else before + 1
+
+
+def _of(raised: Raised, line: LogLine) -> Iterable[Fact]:
+    kind, _, message = raised.exception.partition(": ")
+    if kind in _OF_LAUNCHER:
+        return
+    code, more = _named(raised.exception)
+    details = {
+        "type": kind,
+        "message": message,
+        "frame": raised.frame,
+        "local_rank": raised.local_rank,
+        "in_front": raised.in_front or None,
+        **more,
+    }
+    told = {key: value for key, value in details.items() if value is not None}
+    yield Fault(line.t, code, raised.rank, host=raised.host, source=raised.source, details=told)
+
+
+def _bare(line: LogLine, source: str) -> Iterable[Fact]:
+    """A line that names its trouble without a traceback: C++ printed it, or a logger."""
+    if warned := _WARNED.search(line.text):
+        if _TROUBLE.search(warned[2]):
+            details: dict[str, Any] = {"message": warned[2].strip()[:_LONGEST], "local_gpu": int(warned[1])}
+            yield Fault(line.t, "nccl_error", line.rank, host=line.host, source=source, details=details)
+        return
+    if "oom-kill" in line.text or "Killed process" in line.text:
+        return  # the kernel's, of host memory
+    code, more = _named(line.text)
+    if code != "exception" and "Watchdog caught" not in line.text:
+        details = {"message": line.text.strip()[:_LONGEST], **more}
+        yield Fault(line.t, code, line.rank, host=line.host, source=source, details=details)
+
+
+def _named(text: str) -> tuple[str, Mapping[str, Any]]:
+    if _OUT_OF_MEMORY.search(text):
+        return "oom", _memory(text)
+    if "Watchdog caught collective" in text:
+        return "watchdog_timeout", {}
+    return ("nccl_error" if _NCCL.search(text) or _PEER.search(text) else "exception"), {}
+
+
+def _memory(text: str) -> dict[str, Any]:
+    """What an allocator says: bytes that were wanted, and the GPU by its number on the host."""
+    tried, gpu, whole, free = (it.search(text) for it in (_TRIED, _GPU, _CAPACITY, _FREE))
+    told = {
+        "tried_bytes": _bytes(tried[1], tried[2]) if tried else None,
+        "local_gpu": int(gpu[1]) if gpu else None,
+        "capacity_bytes": _bytes(whole[1] or whole[3], whole[2] or whole[4]) if whole else None,
+        "free_bytes": _bytes(free[1], free[2]) if free else None,
+    }
+    return {key: value for key, value in told.items() if value is not None}
+
+
+def _bytes(number: str, unit: str) -> int:
+    """
+    >>> _bytes("1.5", "GiB"), _bytes("3", "bytes")
+    (1610612736, 3)
+    """
+    return round(float(number) * 1024.0 ** _PARTS.get(unit[0], 0))

@@ -1,0 +1,49 @@
+"""What do our own signal files say, where they are read as any log is?"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from typing import ClassVar
+
+from train_ledger.facts import Fact
+from train_ledger.sources.jsonl import SignalDecoder
+from train_ledger.sources.log_line import LogLine
+
+__all__ = ["SignalLines"]
+
+_NAME = re.compile(r"rank_\d{1,9}\.jsonl(?:\.\d{1,9})?(?:\.gz)?\Z")
+_LINE = re.compile(rb'^\{[^\n]{0,4000}"t": ?[-\d"N]', re.MULTILINE)
+
+
+class SignalLines:
+    """RUN/signals/rank_N.jsonl, or any file of such lines."""
+
+    name: ClassVar[str] = "train-ledger signals"
+    marks: ClassVar[tuple[bytes, ...]] = ()
+    knows: ClassVar[frozenset[str]] = frozenset()
+    numbers_attempts: ClassVar[bool] = True
+
+    def __init__(self) -> None:
+        self._decoder = SignalDecoder()
+
+    @classmethod
+    def fits(cls, head: bytes, file_name: str) -> bool:
+        if b'"log_type"' in head:
+            return False  # torchtitan's structured log
+        line = _LINE.search(head)
+        named = _NAME.search(file_name) is not None
+        ranked = b'"rank"' in head and (b'"step"' in head or b'"event"' in head)
+        return line is not None and (named or ranked)
+
+    @property
+    def damaged(self) -> Counter[str]:
+        return self._decoder.bad_lines
+
+    def read(self, line: LogLine, source: str) -> Iterable[Fact]:
+        fact = self._decoder.decode(line.text.encode("utf-8", "replace"), source, rank=line.rank)
+        return () if fact is None else (fact,)
+
+    def end(self) -> Iterable[Fact]:
+        return ()

@@ -1,0 +1,65 @@
+"""How do the bytes of a log come in, wherever it is kept?
+
+A plain file, one that gzip packed (as logrotate does), or the standard input. A pipe or a device is never
+opened: its writer would wait for us, or we for it.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import stat
+import sys
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, cast
+
+__all__ = ["NotRead", "opened", "pieces"]
+
+_PIECE_BYTES = 256 << 10
+_MAGIC = b"\x1f\x8b"
+
+
+class NotRead(Exception):  # noqa: N818
+    """A file, or the rest of it, cannot be read; the text says why, in words for a person."""
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[tuple[IO[bytes], float | None]]:
+    """The bytes of a log, unpacked, and when it was written last; "-" is the standard input.
+
+    Raises NotRead.
+    """
+    if str(path) == "-":
+        yield sys.stdin.buffer, None
+        return
+    try:
+        status = os.stat(path)
+        if not stat.S_ISREG(status.st_mode):
+            raise NotRead("is no regular file")
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    except OSError as error:
+        raise NotRead((error.strerror or str(error)).lower()) from error
+    with open(fd, "rb") as file:
+        if file.peek(2)[:2] == _MAGIC:
+            with gzip.open(file) as unpacked:
+                yield cast("IO[bytes]", unpacked), status.st_mtime
+        else:
+            yield file, status.st_mtime
+
+
+def pieces(file: IO[bytes]) -> Iterator[bytes]:
+    """What is in it, piece by piece, as it comes; raises NotRead where it is damaged or is refused."""
+    read = getattr(file, "read1", file.read)
+    while True:
+        try:
+            piece = read(_PIECE_BYTES)
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise NotRead(f"is damaged ({error})") from error
+        except OSError as error:
+            raise NotRead((error.strerror or str(error)).lower()) from error
+        if not piece:
+            return
+        yield piece

@@ -1,0 +1,204 @@
+"""What do these logs say, whoever wrote them?
+
+Files of any known format, folders of them and run directories are read as a stream: facts come out while the
+files are read, and what is known of the files themselves once they are.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from train_ledger.facts import Fact
+from train_ledger.sources.attempt_count import AttemptCount
+from train_ledger.sources.fact_reader import FactReader, FormatSeen
+from train_ledger.sources.formats import DOCUMENTS, Document
+from train_ledger.sources.log_source import NotRead, opened, pieces
+from train_ledger.sources.progress import Progress
+from train_ledger.sources.torchrun import LogPlace, place_of
+
+__all__ = ["FactReading", "FileRead", "read_facts"]
+
+_HEAD_BYTES = 4096
+_DOCUMENT_BYTES = 256 << 20
+_MOST_FILES = 100_000
+_NOT_LOGS = frozenset({"comm_traces", "requests", "ledger", "__pycache__"})
+"""Folders of a run directory in which no log lies."""
+_IN_A_RUN = ("signals", "structured_logs", "logs", "hardware", "stacks")
+
+
+@dataclass(slots=True)
+class FileRead:
+    """What is known of one file once it was read.
+
+    `told` counts the lines that told something; `damaged` counts, by reason, lines of a known format that
+    could not be taken. `not_read` says why the file, or its rest, was not read.
+    """
+
+    path: str
+    formats: tuple[FormatSeen, ...] = ()
+    lines: int = 0
+    told: int = 0
+    damaged: Counter[str] = field(default_factory=Counter)
+    repeated: Counter[str] = field(default_factory=Counter)
+    last_log_t: dict[int, float] = field(default_factory=dict)
+    not_read: str | None = None
+    progress: Progress = field(default_factory=Progress)
+
+    @property
+    def of_no_format(self) -> int:
+        """Lines that told nothing: of programs that nobody here knows, or of no interest."""
+        return self.lines - self.told
+
+
+class FactReading:
+    """The facts of logs, to be iterated over once; `files` is complete afterwards."""
+
+    def __init__(self, paths: Iterable[Path]) -> None:
+        self.files: list[FileRead] = []
+        self._paths = list(paths)
+        self._attempts = AttemptCount()
+
+    @property
+    def last_log_t(self) -> dict[int, float]:
+        """When each rank wrote its newest line that tells a time."""
+        newest: dict[int, float] = {}
+        for file in self.files:
+            for rank, t in file.last_log_t.items():
+                newest[rank] = max(t, newest.get(rank, t))
+        return newest
+
+    def __iter__(self) -> Iterator[Fact]:
+        found = list(itertools.islice(_files(self._paths), _MOST_FILES))
+        places = _places(found)
+        for path, place in zip(found, places, strict=True):
+            read = FileRead(str(path))
+            self.files.append(read)
+            try:
+                for fact in self._of_file(path, place, read):
+                    read.progress.add(fact)
+                    yield fact
+            except NotRead as why:
+                read.not_read = str(why)
+
+    def _of_file(self, path: Path, place: LogPlace, read: FileRead) -> Iterator[Fact]:
+        with opened(path) as (file, written_t):
+            stream = pieces(file)
+            head = _head(stream)
+            document = next((it for it in DOCUMENTS if it.fits(head[:_HEAD_BYTES], path.name)), None)
+            if document is not None:
+                yield from self._of_document(document, path, itertools.chain([head], stream), place, read)
+            elif b"\0" in head[:_HEAD_BYTES].lstrip(b"\0"):
+                raise NotRead("is no text")
+            else:
+                reader = FactReader(str(path), place, written_t=written_t, attempts=self._attempts)
+                yield from _streamed(reader, itertools.chain([head], stream), read)
+
+    def _of_document(
+        self, document: Document, path: Path, stream: Iterable[bytes], place: LogPlace, read: FileRead
+    ) -> Iterator[Fact]:
+        seen = FormatSeen(document.name, document.knows)
+        read.formats = (seen,)
+        content = _whole(stream)
+        read.lines = read.told = content.count(b"\n") + (not content.endswith(b"\n"))
+        self._attempts.begin(str(path), place.attempt)
+        try:
+            for fact in document.facts(content, str(path)):
+                placed = _placed(fact, place)
+                placed = replace(placed, attempt=self._attempts.of(placed, document.name))
+                seen.count(placed)
+                yield placed
+        except ValueError as error:
+            raise NotRead(str(error)) from error
+
+
+def read_facts(paths: Iterable[Path]) -> FactReading:
+    """The facts of files, and of all files below folders; "-" is the standard input.
+
+    Iterate over what this returns, then ask it for `files`. Nothing that stands in a file raises; what cannot
+    be read is told by `FileRead.not_read`.
+    """
+    return FactReading(paths)
+
+
+def _streamed(reader: FactReader, stream: Iterable[bytes], read: FileRead) -> Iterator[Fact]:
+    try:
+        for piece in stream:
+            yield from reader.feed(piece)
+    except NotRead as why:
+        read.not_read = str(why)
+    yield from reader.end()
+    read.formats, read.lines, read.told = reader.formats, reader.lines, reader.lines_told
+    read.damaged, read.repeated, read.last_log_t = reader.damaged, reader.repeated, reader.last_log_t
+
+
+def _head(stream: Iterator[bytes]) -> bytes:
+    """As much as formats are recognised by; a pipe may bring it in small pieces."""
+    head = b""
+    for piece in stream:
+        head += piece
+        if len(head) >= _HEAD_BYTES:
+            break
+    return head
+
+
+def _whole(stream: Iterable[bytes]) -> bytes:
+    content = bytearray()
+    for piece in stream:
+        content += piece
+        if len(content) > _DOCUMENT_BYTES:
+            raise NotRead(f"is larger than {_DOCUMENT_BYTES >> 20} MiB")
+    return bytes(content)
+
+
+def _placed(fact: Fact, place: LogPlace) -> Fact:
+    rank = fact.rank if fact.rank is not None else place.rank
+    host = fact.host or place.host
+    return fact if (rank, host) == (fact.rank, fact.host) else replace(fact, rank=rank, host=host)
+
+
+def _files(paths: Iterable[Path]) -> Iterator[Path]:
+    for path in paths:
+        if str(path) != "-" and path.is_dir():
+            yield from _below(path)
+        else:
+            yield path
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    """The logs below a folder, those of a run directory in the order in which they build on each other."""
+    inside = [folder / name for name in _IN_A_RUN if (folder / name).is_dir()]
+    is_run = (folder / "run.json").is_file() or (folder / "signals").is_dir()
+    for top in inside if is_run else [folder]:
+        for at, below, names in os.walk(top):
+            below[:] = sorted(name for name in below if name not in _NOT_LOGS and not name.startswith("."))
+            yield from (Path(at, name) for name in sorted(names, key=_by_age) if not name.startswith("."))
+
+
+def _by_age(name: str) -> tuple[str, float]:
+    """A rotated file (`rank_5.jsonl.2`, `train.log.1.gz`) comes before what was written after it."""
+    stem, _, number = name.removesuffix(".gz").rpartition(".")
+    if stem and number.isdecimal() and len(number) < 9:
+        return stem, -int(number)
+    return name.removesuffix(".gz"), 0.5
+
+
+def _places(paths: Sequence[Path]) -> list[LogPlace]:
+    """What the paths tell; the local rank of torchrun's folders is the rank where one host's are read."""
+    places = [place_of(path) for path in paths]
+    folders: dict[int, set[Path]] = {}
+    for path, place in zip(paths, places, strict=True):
+        if place.local_rank is not None and place.rank is None:
+            folders.setdefault(place.local_rank, set()).add(_host_folder(path))
+    if max(map(len, folders.values()), default=0) != 1:
+        return places
+    return [replace(it, rank=it.local_rank) if it.rank is None else it for it in places]
+
+
+def _host_folder(path: Path) -> Path:
+    """The folder that torchrun's attempts lie in."""
+    return next((it.parent for it in path.parents if it.name.startswith("attempt_")), path.parent.parent)
