@@ -19,6 +19,7 @@ VERBS = {
     "stacks",
     "dump",
     "diagnose",
+    "read",
     "watch",
     "export",
     "postmortem",

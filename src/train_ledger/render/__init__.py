@@ -6,6 +6,7 @@ is made harmless on the way.
 
 from __future__ import annotations
 
+from train_ledger.render.fact_line import fact_line
 from train_ledger.render.harmless import harmless
 from train_ledger.render.html import as_html
 from train_ledger.render.json import as_json
@@ -24,6 +25,7 @@ __all__ = [
     "as_json",
     "as_text",
     "duration",
+    "fact_line",
     "harmless",
     "moment",
     "place_in_code",

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from train_ledger.sources.fact_reader import FactReader, FormatSeen
 from train_ledger.sources.follow import FolderFollower, Follower
+from train_ledger.sources.incidents import Incident, Incidents
 from train_ledger.sources.jsonl import SignalDecoder
 from train_ledger.sources.kernel_log import KernelFault, pci_address
 from train_ledger.sources.log_files import LogReading, read_log_files
 from train_ledger.sources.process import Liveness
+from train_ledger.sources.progress import Attempt, Progress
+from train_ledger.sources.reading import FactReading, FileRead, read_facts
 from train_ledger.sources.run_files import Reading, RunFiles, read_all, read_whole
 from train_ledger.sources.said import Brought, Said
 from train_ledger.sources.stream import Line
@@ -14,14 +18,22 @@ from train_ledger.sources.torchrun import Ended
 from train_ledger.sources.traceback import Raised
 
 __all__ = [
+    "Attempt",
     "Brought",
     "Ended",
+    "FactReader",
+    "FactReading",
+    "FileRead",
     "FolderFollower",
     "Follower",
+    "FormatSeen",
+    "Incident",
+    "Incidents",
     "KernelFault",
     "Line",
     "Liveness",
     "LogReading",
+    "Progress",
     "Raised",
     "Reading",
     "RunFiles",
@@ -29,6 +41,7 @@ __all__ = [
     "SignalDecoder",
     "pci_address",
     "read_all",
+    "read_facts",
     "read_log_files",
     "read_whole",
 ]

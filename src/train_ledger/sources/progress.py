@@ -38,6 +38,7 @@ class Attempt:
     last: dict[str, float] = field(default_factory=dict)
     done_before: tuple[int, int] | None = None
     stride: int | None = None
+    mfu_most: float | None = None
     stepping_s: float | None = None
     tokens: tuple[float, float] | None = None
     tokens_last: tuple[float, float] | None = None
@@ -79,6 +80,9 @@ class Attempt:
             if tokens is not None:
                 self.tokens = self.tokens or (fact.t, tokens)
                 self.tokens_last = (fact.t, tokens)
+        mfu = fact.values.get("mfu")
+        if mfu is not None and math.isfinite(mfu):
+            self.mfu_most = max(mfu, self.mfu_most or 0.0)
         shown = {name: fact.values[name] for name in _SHOWN if name in fact.values}
         self.first = {**shown, **self.first}
         self.last = {**self.last, **shown}

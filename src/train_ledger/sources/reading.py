@@ -13,10 +13,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from train_ledger.facts import Fact
+from train_ledger.facts import Fact, Fault
 from train_ledger.sources.attempt_count import AttemptCount
 from train_ledger.sources.fact_reader import FactReader, FormatSeen
 from train_ledger.sources.formats import DOCUMENTS, Document
+from train_ledger.sources.incidents import Incidents
 from train_ledger.sources.log_source import NotRead, opened, pieces
 from train_ledger.sources.progress import Progress
 from train_ledger.sources.torchrun import LogPlace, place_of
@@ -56,10 +57,11 @@ class FileRead:
 
 
 class FactReading:
-    """The facts of logs, to be iterated over once; `files` is complete afterwards."""
+    """The facts of logs, to be iterated over once; `files` and `incidents` are complete afterwards."""
 
     def __init__(self, paths: Iterable[Path]) -> None:
         self.files: list[FileRead] = []
+        self.incidents = Incidents()
         self._paths = list(paths)
         self._attempts = AttemptCount()
 
@@ -81,6 +83,8 @@ class FactReading:
             try:
                 for fact in self._of_file(path, place, read):
                     read.progress.add(fact)
+                    if isinstance(fact, Fault):
+                        self.incidents.add(fact)
                     yield fact
             except NotRead as why:
                 read.not_read = str(why)

@@ -1,0 +1,109 @@
+"""`train-ledger read`: what does this log say, whatever wrote it?"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from train_ledger.answer import ExitCode
+from train_ledger.cli.leave import BadInputError, complain
+
+if TYPE_CHECKING:
+    from train_ledger.facts import Fact
+    from train_ledger.sources import FactReading
+
+__all__ = ["read"]
+
+
+class Kind(StrEnum):
+    """The kinds of fact that `--only` takes."""
+
+    step = "step"
+    event = "event"
+    fault = "fault"
+
+
+def read(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE", help="Logs, folders of them or a run directory; - is the standard input."
+        ),
+    ],
+    only: Annotated[
+        Kind | None,
+        typer.Option(help="With --json: facts of this kind alone.", show_default=False),
+    ] = None,
+    fields: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME,…", help="With --json: of what a fact tells, these alone.", show_default=False
+        ),
+    ] = "",
+    json: Annotated[bool, typer.Option("--json", help="One fact a line, each as a JSON object.")] = False,
+) -> int:
+    """Say what logs of any known format tell.
+
+    Which format they are is recognised: Megatron-LM, DeepSpeed, torchtitan, Hugging Face, Lightning, nanoGPT
+    and its kin, torchrun, Slurm, the NCCL watchdog, the kernel log, py-spy, and our own signal files. Packed
+    files (.gz) are read as they are. Without --json: a summary, with the troubles in their order.
+
+    \b
+    Example:
+      train-ledger read train.log
+      train-ledger read runs/r42/logs --json --only fault
+      kubectl logs trainer-0 | train-ledger read - --json --only step --fields loss,grad_norm
+    """
+    from train_ledger.cli.output import show_report
+    from train_ledger.sources import read_facts
+
+    _check(files)
+    if not json and (only or fields):
+        raise BadInputError("--only and --fields choose among facts: say --json, too")
+    reading = read_facts(files)
+    if json:
+        _print(reading, only, frozenset(name.strip() for name in fields.split(",") if name.strip()))
+        _complain_of_unread(reading)
+    else:
+        from train_ledger.cli.read_shown import report_of_reading
+
+        for _ in reading:
+            pass
+        show_report(report_of_reading(reading, files))
+    return _status(reading)
+
+
+def _check(files: Iterable[Path]) -> None:
+    for file in files:
+        if str(file) != "-" and not file.exists():
+            raise BadInputError(f"{file}: there is no such file or folder")
+
+
+def _print(facts: Iterable[Fact], only: Kind | None, fields: frozenset[str]) -> None:
+    from train_ledger.facts import Event, Fault, Step
+    from train_ledger.render import fact_line
+
+    wanted = {None: (Step, Event, Fault), Kind.step: Step, Kind.event: Event, Kind.fault: Fault}[only]
+    for fact in facts:
+        if isinstance(fact, wanted):
+            sys.stdout.write(f"{fact_line(fact, fields or None)}\n")
+
+
+def _complain_of_unread(reading: FactReading) -> None:
+    for file in reading.files:
+        if file.not_read:
+            complain(f"{file.path}: {file.not_read}")
+
+
+def _status(reading: FactReading) -> ExitCode:
+    if reading.incidents.all:
+        return ExitCode.TROUBLE
+    if reading.files and all(file.not_read for file in reading.files):
+        return ExitCode.BAD_INPUT
+    told = any(seen.steps or seen.events for file in reading.files for seen in file.formats)
+    return ExitCode.NOTHING_WRONG if told else ExitCode.CANNOT_TELL

@@ -1,0 +1,217 @@
+"""How is what logs tell summed up for a person?"""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from train_ledger.answer import NextCommand
+from train_ledger.render import Report, duration, moment, ranks_in_brief
+from train_ledger.render.report import Section, commands, pairs, points
+from train_ledger.sources import Attempt, FactReading, FileRead, Incident
+
+__all__ = ["report_of_reading"]
+
+_MOST_FILES = 20
+_MOST_ATTEMPTS = 8
+_LONGEST_SAID = 200
+_FULL = 100.0
+
+
+def report_of_reading(reading: FactReading, paths: Sequence[Path]) -> Report:
+    """The summary of a reading that is complete; `paths` are as they were named."""
+    incidents = reading.incidents.all
+    telling = [file for file in reading.files if file.formats or file.not_read]
+    sections = [section for file in telling[:_MOST_FILES] for section in _file(file)]
+    return Report(
+        _verdict(reading),
+        "trouble" if incidents else "fine" if any(file.formats for file in telling) else "unsure",
+        (
+            *sections,
+            *points("trouble, as it was told", map(_incident, incidents)),
+            *points("not observed", _not_observed(reading, telling)),
+            *commands(list(_next(incidents, paths))),
+        ),
+    )
+
+
+def _verdict(reading: FactReading) -> str:
+    incidents = reading.incidents.all
+    files = f"{len(reading.files)} file{'' if len(reading.files) == 1 else 's'}"
+    if incidents:
+        first = next((it for it in incidents if it.first.details.get("root")), incidents[0])
+        others = len(incidents) - 1
+        more = f", and {others} more kind{'' if others == 1 else 's'} of trouble" if others else ""
+        return f"trouble in {files}: {first.first.fault}{_who(first)}{more}"
+    if not any(file.formats for file in reading.files):
+        return f"cannot tell, because nothing of a known format stands in {files}"
+    steps = sum(it.steps for file in reading.files for it in file.formats)
+    return f"nothing wrong in {files}: {_of_thousands(steps)} lines of steps, no trouble told"
+
+
+def _of_thousands(number: int) -> str:
+    return f"{number:,}"
+
+
+# -- one file
+
+
+def _file(file: FileRead) -> list[Section]:
+    formats = ", ".join(f"{it.name} ({_counts(it.steps, it.events, it.faults)})" for it in file.formats)
+    attempts = list(file.progress.attempts.values())
+    ranks = {it.rank for it in attempts if it.rank is not None}
+    shown = _speaking(attempts)
+    return pairs(
+        file.path,
+        [
+            ("format", formats),
+            (
+                "lines",
+                f"{_of_thousands(file.lines)}, {_of_thousands(file.of_no_format)} of them tell nothing",
+            ),
+            ("ranks", ranks_in_brief(ranks) if ranks else None),
+            *((f"attempt {it.attempt}", _attempt(it)) for it in shown[:_MOST_ATTEMPTS]),
+            ("", f"and {len(shown) - _MOST_ATTEMPTS} more attempts" if len(shown) > _MOST_ATTEMPTS else None),
+            ("loss", _loss(shown)),
+            ("MFU", _mfu(attempts)),
+            ("last log", _last_log(file)),
+            ("damaged", _counted(file.damaged.items())),
+            ("told again", _counted(file.repeated.items())),
+            (
+                "not seen",
+                ", ".join(dict.fromkeys(it for seen in file.formats for it in _not_seen(file, seen))),
+            ),
+            ("not read", file.not_read),
+        ],
+    )
+
+
+def _not_seen(file: FileRead, seen: object) -> Iterator[str]:
+    """What none of the file's formats told."""
+    told = {name for it in file.formats for name in it.fields}
+    yield from (name for it in file.formats if it is seen for name in it.not_seen if name not in told)
+
+
+def _counts(steps: int, events: int, faults: int) -> str:
+    named = ((steps, "step"), (events, "event"), (faults, "fault"))
+    return ", ".join(f"{_of_thousands(it)} {name}{'' if it == 1 else 's'}" for it, name in named if it)
+
+
+def _counted(items: Iterable[tuple[str, int]]) -> str:
+    return ", ".join(f"{_of_thousands(times)} × {what}" for what, times in items if times)
+
+
+def _speaking(attempts: Sequence[Attempt]) -> list[Attempt]:
+    """The attempts of the rank that tells the loss, else of the first."""
+    ranks = sorted({it.rank for it in attempts}, key=lambda it: -1 if it is None else it)
+    with_loss = [it.rank for it in attempts if "loss" in it.last]
+    rank = with_loss[0] if with_loss else ranks[0] if ranks else None
+    return [it for it in attempts if it.rank == rank]
+
+
+def _attempt(it: Attempt) -> str:
+    told = [f"steps {it.first_step}–{it.last_step}" if it.lines > 1 else f"step {it.first_step}"]
+    if it.redone:
+        told.append(f"{it.redone} of them done again")
+    if it.first_t is not None and it.last_t is not None:
+        told.append(f"{moment(it.first_t)} to {moment(it.last_t)}")
+    if it.outside_steps_s is not None and it.outside_steps_s >= 1.0:
+        told.append(f"{duration(it.outside_steps_s)} outside its steps")
+    if it.tokens_per_s is not None:
+        told.append(f"{it.tokens_per_s:,.0f} tokens/s")
+    return ", ".join(told)
+
+
+def _loss(attempts: Sequence[Attempt]) -> str | None:
+    told = [it for it in attempts if "loss" in it.first]
+    if not told:
+        return None
+    first, last = told[0].first["loss"], told[-1].last["loss"]
+    return f"{first:g} at first, {last:g} at last" if len(told) > 1 or told[0].lines > 1 else f"{first:g}"
+
+
+def _mfu(attempts: Sequence[Attempt]) -> str | None:
+    most = max((it.mfu_most for it in attempts if it.mfu_most is not None), default=None)
+    if most is None:
+        return None
+    wrong = ": over 100, so the peak or the model's figures behind it are wrong" if most > _FULL else ""
+    return f"{most:g} % at most{wrong}"
+
+
+def _last_log(file: FileRead) -> str | None:
+    if not file.last_log_t:
+        return None
+    oldest = min(file.last_log_t.items(), key=lambda it: it[1])
+    newest = max(file.last_log_t.values())
+    behind = newest - oldest[1]
+    late = f"; rank {oldest[0]} {duration(behind)} before" if len(file.last_log_t) > 1 and behind >= 1 else ""
+    return f"{moment(newest)}{late}"
+
+
+# -- all files
+
+
+def _incident(it: Incident) -> str:
+    told = [it.first.fault + _who(it)]
+    steps = f"step {min(it.steps)}" if it.steps else ""
+    told += [part for part in (steps, _seqs(it), _said(it)) if part]
+    if it.first.t is not None and math.isfinite(it.first.t):
+        told.append(moment(it.first.t))
+    times = f"{it.times} times, first at " if it.times > 1 else ""
+    return f"{', '.join(told)} ({times}{it.first.source})"
+
+
+def _who(it: Incident) -> str:
+    if it.ranks:
+        return f" on {ranks_in_brief(it.ranks)}"
+    hosts = sorted(it.hosts)
+    return f" on {', '.join(hosts[:4])}{', …' if len(hosts) > 4 else ''}" if hosts else ""
+
+
+def _seqs(it: Incident) -> str:
+    return ranks_in_brief(it.seqs, "sequence number", longest=60) if it.seqs else ""
+
+
+def _said(it: Incident) -> str:
+    details = it.first.details
+    if details.get("victim"):
+        return "ended by the launcher because of another"
+    said = [_xid(details) if it.first.fault == "xid" else ""]
+    said += [str(details[name]) for name in ("op", "type", "why", "text") if details.get(name)]
+    if "message" in details:
+        said.append(str(details["message"])[:_LONGEST_SAID])
+    if "exit_code" in details:
+        said.append(f"exit code {details['exit_code']}")
+    if details.get("root"):
+        said.append("the launcher's root cause")
+    if "field" in details:
+        said.append(f"{details['field']} is {details.get('value')}")
+    return ", ".join(part for part in said if part)
+
+
+def _xid(details: Mapping[str, object]) -> str:
+    return f"XID {details.get('code')} of GPU {details.get('pci')}"
+
+
+def _not_observed(reading: FactReading, telling: Sequence[FileRead]) -> Iterator[str]:
+    silent = [file for file in reading.files if not file.formats and not file.not_read]
+    if len(silent) > 1 or (silent and telling):
+        yield f"{len(silent)} files in which nothing of a known format stands, {silent[0].path} among them"
+    if len(telling) > _MOST_FILES:
+        yield f"{len(telling) - _MOST_FILES} more files were read, and are not shown here"
+    if reading.incidents.left_out:
+        yield f"{reading.incidents.left_out} faults beyond the first kinds of trouble"
+
+
+def _next(incidents: Sequence[Incident], paths: Sequence[Path]) -> Iterator[NextCommand]:
+    named = " ".join(shlex.quote(str(path)) for path in paths)
+    codes = {it.first.fault for it in incidents}
+    if "-" in map(str, paths):
+        return
+    if codes & {"watchdog_timeout", "desync", "nccl_error"}:
+        logs = shlex.quote(str(paths[0]))
+        yield NextCommand("who did not come to the collective", f"train-ledger hang --logs {logs}")
+    if incidents:
+        yield NextCommand("all faults, one a line", f"train-ledger read {named} --json --only fault")
