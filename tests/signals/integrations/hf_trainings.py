@@ -1,4 +1,4 @@
-"""Trainings by Hugging Face's Trainer, with and without the callback; one process for all: the import is slow.
+"""Trainings by Hugging Face's Trainer, with and without the callback; all in one process: imports are slow.
 
 Usage: hf_trainings.py FOLDER. Each writes the losses that the Trainer itself keeps to FOLDER/NAME.json.
 """

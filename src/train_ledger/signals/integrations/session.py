@@ -37,16 +37,30 @@ _SURPRISES = (
 
 
 class Session:
-    """One training of a framework; every call is cheap, and none raises for what the machine does."""
+    """One training of a framework; every call is cheap, and none raises for what the machine does.
 
-    def __init__(self, run: Run, options: dict[str, Any]) -> None:
+    The monitor is started at once or, where the rank is not known yet, when it is first needed.
+    """
+
+    def __init__(self, run: Run, options: dict[str, Any], *, at_once: bool = True) -> None:
         self._run = run
         self._options = options
+        self._monitor = run if isinstance(run, Monitor) else None
         self._open: AbstractContextManager[Any] | None = None
         self._surprised: set[str] = set()
         self.live = True
         """False between the end of a training and the beginning of the next."""
-        self.monitor = run if isinstance(run, Monitor) else start(run, **options)
+        if at_once and self._monitor is None:
+            self._start()
+
+    def _start(self) -> Monitor:
+        assert not isinstance(self._run, Monitor)  # noqa: S101 – that one is there from the beginning
+        self._monitor = start(self._run, **self._options)
+        return self._monitor
+
+    @property
+    def monitor(self) -> Monitor:
+        return self._start() if self._monitor is None else self._monitor
 
     def begin(self, step: int) -> None:
         """The training begins, `step` steps being done.
@@ -57,7 +71,7 @@ class Session:
         again = not self.live or (last is not None and step < last)
         if again and not isinstance(self._run, Monitor):
             self.turn_to(None)
-            self.monitor = start(self._run, **self._options)
+            self._start()
         self.live = True
 
     def turn_to(self, work: AbstractContextManager[Any] | None, *, in_place_of_it: bool = False) -> None:
@@ -96,7 +110,9 @@ class Session:
 
     def fail(self, error: BaseException) -> None:
         """The training ended by `error`."""
-        self._open = None  # what was being done when it failed did not end well
+        if self._open is not None:
+            self._open.__exit__(type(error), error, error.__traceback__)
+            self._open = None
         self.live = False
         if not isinstance(self._run, Monitor):
             self.monitor.__exit__(type(error), error, error.__traceback__)
