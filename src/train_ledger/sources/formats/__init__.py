@@ -9,11 +9,16 @@ from __future__ import annotations
 from train_ledger.sources.formats.collectives import Collectives
 from train_ledger.sources.formats.exceptions import Exceptions
 from train_ledger.sources.formats.format import Document, LineFormat, OwnedFormat
+from train_ledger.sources.formats.hf_trainer import HfTrainer
 from train_ledger.sources.formats.kernel import Kernel
 from train_ledger.sources.formats.launcher import Launcher
+from train_ledger.sources.formats.lightning_csv import LightningCsv
 from train_ledger.sources.formats.signal_lines import SignalLines
 from train_ledger.sources.formats.slurm import Slurm
 from train_ledger.sources.formats.stacks import PySpyJson, PySpyText
+from train_ledger.sources.formats.torchtitan import Torchtitan
+from train_ledger.sources.formats.torchtitan_spans import TorchtitanSpans
+from train_ledger.sources.formats.trainer_state import TrainerState
 
 __all__ = ["DOCUMENTS", "LINE_FORMATS", "OWNED_FORMATS", "Document", "LineFormat", "OwnedFormat"]
 
@@ -23,9 +28,16 @@ LINE_FORMATS: tuple[type[LineFormat], ...] = (
     Launcher,
     Kernel,
     Slurm,
+    Torchtitan,
+    HfTrainer,
 )
 OWNED_FORMATS: tuple[type[OwnedFormat], ...] = (
     SignalLines,
     PySpyText,
+    TorchtitanSpans,
+    LightningCsv,
 )
-DOCUMENTS: tuple[Document, ...] = (PySpyJson,)
+DOCUMENTS: tuple[Document, ...] = (
+    PySpyJson,
+    TrainerState(),
+)
