@@ -18,6 +18,7 @@ __all__ = [
     "LARGEST_WORLD_SIZE",
     "PHASES",
     "REQUIRED",
+    "WORDS",
     "Field",
     "read_number",
     "read_world_size",
@@ -28,6 +29,9 @@ Kind = Literal["gauge", "counter"]
 Layer = Literal["task", "process", "launcher"]
 
 REQUIRED = ("t", "step", "rank")
+
+WORDS = ("compute_by",)
+"""What stands in a step's line and is no number."""
 
 LARGEST_WORLD_SIZE = 1 << 20
 """No job is larger; a number beyond it is a slip that must cost a reader neither time nor memory."""

@@ -1,7 +1,7 @@
 """The how-many-eth start of this run is this?
 
 The launcher counts its own restarts, but starts from nought in a new scheduler job; the rank's own file
-remembers. So the higher of the two.
+remembers, or the one that it has become by rotation. So the higher of the two.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from train_ledger.signals.regular import open_regular
+from train_ledger.signals.rotation import rotated
 
 __all__ = ["next_attempt"]
 
 _TAIL_BYTES = 1 << 16
+_FILES_ASKED = 3
 _ATTEMPT = re.compile(rb'"attempt":\s*(\d{1,9})')
 
 
@@ -26,6 +28,12 @@ def next_attempt(own_file: Path, environ: Mapping[str, str] = os.environ) -> int
 
 
 def _last_attempt(own_file: Path) -> int:
+    """By the newest file that has a line; -1 where there is none."""
+    found = (_last_in(rotated(own_file, age)) for age in range(_FILES_ASKED))
+    return next((attempt for attempt in found if attempt >= 0), -1)
+
+
+def _last_in(own_file: Path) -> int:
     try:
         with os.fdopen(open_regular(own_file, os.O_RDONLY), "rb") as file:
             size = file.seek(0, os.SEEK_END)

@@ -25,6 +25,7 @@ class Bystander(Monitor):
         self.logger = SignalLogger(run_dir.path, identity.rank, attempt=attempt, silent=True)
         self.last_step = None
         self._phases = Phases(self.event)
+        self._queue_depth = None
 
     def open(self, **run_start: Any) -> None:
         """Nothing begins."""
@@ -34,6 +35,9 @@ class Bystander(Monitor):
 
     def log(self, *, step: int | None = None, **fields: float) -> None:
         """Nothing is logged."""
+
+    def watch(self, model: Any) -> None:
+        """Nothing is timed."""
 
     def close(self) -> None:
         """Nothing ends."""

@@ -22,6 +22,7 @@ from typing import Any
 from train_ledger.run_dir import RunDir
 from train_ledger.signals.attempt import next_attempt
 from train_ledger.signals.line import event_line, step_line
+from train_ledger.signals.rotation import Rotation
 from train_ledger.signals.sink import Sink
 from train_ledger.signals.stderr import Stderr
 from train_ledger.signals.values import detail, plain, whole
@@ -50,7 +51,7 @@ class SignalLogger:
 
     `log` and `event` may be called from any thread; they neither wait nor raise. `attempt` is found from the
     rank's own file where it is not given. After a fork the child's copy is silent, and one that is `silent`
-    from the start has neither thread nor file.
+    from the start has neither thread nor file. `rotation` says when the file gets its next name.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class SignalLogger:
         attempt: int | None = None,
         queue_lines: int = QUEUE_LINES,
         silent: bool = False,
+        rotation: Rotation | None = None,
     ) -> None:
         self.rank = rank
         self.path = RunDir(Path(run_dir)).signals_of(rank)
@@ -79,7 +81,7 @@ class SignalLogger:
         self._complained: set[str] = set()
         self._complaints: deque[str] = deque()
         self._stderr = Stderr()
-        self._sink = Sink(self.path)
+        self._sink = Sink(self.path, rotation)
         self._wake = threading.Event()
         self._closing = False
         self._writer = threading.Thread(target=self._write_for_ever, name="train-ledger-writer", daemon=True)
@@ -100,8 +102,11 @@ class SignalLogger:
         """One line for a step. What is no plain number is left out, counted, and named once on stderr."""
         self.log_fields(step, fields)
 
-    def log_fields(self, step: int, fields: dict[str, float]) -> None:
-        """As `log`, with the fields in a dictionary, which the logger keeps."""
+    def log_fields(self, step: int, fields: dict[str, Any], compute_by: str | None = None) -> None:
+        """As `log`, with the fields in a dictionary, which the logger keeps.
+
+        `compute_by` says how compute_s and comm_wait_s were found: the one word in a line of numbers.
+        """
         if type(step) is not int:
             number = self.whole_step(step)
             if number is None:
@@ -111,6 +116,8 @@ class SignalLogger:
             if type(value) is not float and type(value) is not int:
                 fields = self.plain_fields(fields)
                 break
+        if compute_by is not None:
+            fields["compute_by"] = compute_by
         if not self._silent:
             self._queue.append((next(self._tickets), time.time(), step, fields, None))
 
@@ -211,6 +218,8 @@ class SignalLogger:
                 self._lost += self._pending.count(b"\n")
                 self._sink.close()
                 return
+            if not self._pending:
+                self._sink.rotate()
 
     def _drain(self) -> None:
         while self._queue or self._pending:

@@ -12,25 +12,32 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterable
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 from train_ledger.run_dir import RunDir
 from train_ledger.signals.attendant import Attendant
+from train_ledger.signals.collectives import Collectives
 from train_ledger.signals.ending import Ending
 from train_ledger.signals.family import take_mark
 from train_ledger.signals.host import GarbageClock, HostSample
 from train_ledger.signals.identity import Identity
+from train_ledger.signals.loader import Loader
 from train_ledger.signals.logger import SignalLogger
 from train_ledger.signals.memory import MemoryCounters
+from train_ledger.signals.output import Output
 from train_ledger.signals.phases import OpenPhase, Phases
 from train_ledger.signals.recorder import Warmth
 from train_ledger.signals.requests import Requests
+from train_ledger.signals.rotation import Rotation
 from train_ledger.signals.saving import Evaluation, Loading, Saving
 from train_ledger.signals.throughput import Throughput
 from train_ledger.signals.values import detail
 
 __all__ = ["Monitor"]
+
+Batch = TypeVar("Batch")
 
 
 class Monitor:
@@ -43,12 +50,15 @@ class Monitor:
         attempt: int,
         throughput: Throughput,
         memory: MemoryCounters,
+        *,
+        collectives: bool = True,
+        rotation: Rotation | None = None,
     ) -> None:
         self.run_dir = run_dir
         self.rank = identity.rank
         self.world_size = identity.world_size
         self.attempt = attempt
-        self.logger = SignalLogger(run_dir.path, identity.rank, attempt=attempt)
+        self.logger = SignalLogger(run_dir.path, identity.rank, attempt=attempt, rotation=rotation)
         self.last_step: int | None = None
         self._step_ended: float | None = None
         self._held: dict[str, float] = {}
@@ -56,7 +66,10 @@ class Monitor:
         self._memory = memory
         self._host = HostSample()
         self._garbage = GarbageClock()
-        self._phases = Phases(self.event)
+        self._output = Output()
+        self._queue_depth: int | None = None
+        self._collectives = Collectives(self.warn, wanted=collectives)
+        self._phases = Phases(self.event, self._collectives.clock)
         self._start_up: OpenPhase | None = self._phases.begin("start_up")
         self._pid = os.getpid()
         self._closed = False
@@ -66,6 +79,7 @@ class Monitor:
         self._attendant = Attendant(
             self._phases.announce_long,
             self._host.take,
+            self._collectives.look,
             self._requests.answer_new,
             self._ending.follow_stacks_file,
             warmth.see_to,
@@ -74,6 +88,7 @@ class Monitor:
     def open(self, **run_start: Any) -> None:
         """Write `run_start`, begin the phase start_up, set threads and hooks going; called by `start`."""
         self.event("run_start", **run_start)
+        self._collectives.look()
         if self._start_up is not None:
             self._start_up.__enter__()
         for trouble in (self._attendant.start(), self._ending.watch(self._attendant.send)):
@@ -104,7 +119,7 @@ class Monitor:
             if number is None:
                 return
             n = number
-        self.logger.log_fields(n, line)
+        self.logger.log_fields(n, line, self._collectives.method if "compute_s" in line else None)
         self.last_step = n
 
     def log(self, *, step: int | None = None, **fields: float) -> None:
@@ -123,6 +138,18 @@ class Monitor:
         the framework knows whether it is one, out of the file until it has lasted for a second.
         """
         return self._phases.begin(name if type(name) is str else str(detail(name)), only_if_long=only_if_long)
+
+    def loader(self, batches: Iterable[Batch]) -> Loader[Batch]:
+        """Batches of any iterable, as they are, with the time that the training waits for each.
+
+        `for batch in monitor.loader(dataloader): …` makes data_wait_s and, where torch's DataLoader has
+        workers, queue_depth: the fewest batches that were ready in the step when one was asked for.
+        """
+        return Loader(batches, self.phase, self._saw_ready)
+
+    def watch(self, model: Any) -> None:
+        """Time the waiting of a DistributedDataParallel that was made before `start`; others are found."""
+        self._collectives.watch(model)
 
     def checkpoint(self, step: int, *, asynchronous: bool = False) -> Saving:
         """Around the saving of a checkpoint: `with monitor.checkpoint(step): save(…)`
@@ -162,6 +189,8 @@ class Monitor:
         self._ending.settle()
         self._attendant.close()
         self._garbage.close()
+        self._output.close()
+        self._collectives.close()
         self._host.close()
         if self._held and self.last_step is not None:
             self.logger.log_fields(self.last_step, self._held)
@@ -181,6 +210,11 @@ class Monitor:
     def _measured(self, took_s: float | None, tokens: float | None) -> dict[str, float]:
         line = self._phases.take()
         line["gc_s"] = self._garbage.take()
+        line.update(self._output.take())
+        line.update(self._collectives.step())
+        if self._queue_depth is not None:
+            line["queue_depth"] = self._queue_depth
+            self._queue_depth = None
         line.update(self._host.fields)
         line.update(self._memory.take())
         if took_s is not None:
@@ -188,3 +222,6 @@ class Monitor:
             if tokens is not None:
                 line.update(self._throughput.fields(tokens, took_s))
         return line
+
+    def _saw_ready(self, depth: int) -> None:
+        self._queue_depth = depth if self._queue_depth is None else min(depth, self._queue_depth)

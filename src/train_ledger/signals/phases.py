@@ -15,6 +15,7 @@ from typing import Any
 
 from train_ledger.signals.gpu_clock import GpuClock
 from train_ledger.signals.marks import mark, marked
+from train_ledger.signals.work_clock import WorkClock
 
 __all__ = ["FIELD_OF_PHASE", "OpenPhase", "Phases"]
 
@@ -29,15 +30,20 @@ _ON_THE_GPU = frozenset({"forward", "backward", "optimizer"})
 _WRITTEN_AT_ONCE = frozenset(
     {"start_up", "compile", "checkpoint_save", "checkpoint_load", "evaluation", "shutdown"}
 )
+_NO_WORK_OF_THE_STEP = frozenset({"compile", "data", "checkpoint_save", "checkpoint_load", "evaluation"})
 _LONG_S = 1.0
 _MOST_OPEN = 64
 
 
 class Phases:
-    """The phases of one process; `write(event, t=…, phase=…)` writes an event line."""
+    """The phases of one process; `write(event, t=…, phase=…)` writes an event line.
 
-    def __init__(self, write: Callable[..., None]) -> None:
+    `work` is told of those that are no part of a step's own work.
+    """
+
+    def __init__(self, write: Callable[..., None], work: WorkClock | None = None) -> None:
         self.write = write
+        self._work = work or WorkClock()
         self.gpu = GpuClock()
         self._open: list[OpenPhase] = []
         self._spent: dict[str, float] = {}
@@ -75,6 +81,7 @@ class Phases:
         self._open.append(phase)
         if len(self._open) > _MOST_OPEN:
             self._forget_oldest()
+        phase.apart = phase.name in _NO_WORK_OF_THE_STEP and self._work.enter_apart()
         if phase.name in _WRITTEN_AT_ONCE and not phase.only_if_long:
             phase.announce()
         elif phase.name in _ON_THE_GPU:
@@ -90,7 +97,9 @@ class Phases:
         else:
             self.gpu.pair(field, phase.gpu_start)
 
-    def closed(self, phase: OpenPhase) -> None:
+    def closed(self, phase: OpenPhase, counts: bool = True) -> None:
+        if phase.apart:
+            self._work.leave_apart(counts)
         if self._open and self._open[-1] is phase:
             self._open.pop()
         elif phase in self._open:  # else it has been open for too long and is forgotten
@@ -98,7 +107,10 @@ class Phases:
 
     def _forget_oldest(self) -> None:
         """A phase that is entered by hand and never left must not cost more and more."""
-        self._open.pop(0).forget()
+        oldest = self._open.pop(0)
+        if oldest.apart:
+            self._work.leave_apart(counts=False)
+        oldest.forget()
         if not self._told_many:
             self._told_many = True
             self.write(
@@ -120,6 +132,7 @@ class OpenPhase:
         "_end_once",
         "_phases",
         "announced",
+        "apart",
         "begun",
         "begun_t",
         "ended_t",
@@ -137,7 +150,7 @@ class OpenPhase:
     def _reset(self) -> None:
         self.begun, self.begun_t = time.monotonic(), time.time()
         self.ended_t = None
-        self.announced = False
+        self.announced = self.apart = False
         self.gpu_start: Any = None
         self._end_once = [True]
 
@@ -164,7 +177,7 @@ class OpenPhase:
     def drop(self) -> None:
         """End the phase, which was not what it seemed when it began: its time counts nowhere."""
         if self.ended_t is None:
-            self._phases.closed(self)
+            self._phases.closed(self, counts=False)
             self.forget()
 
     def forget(self) -> None:

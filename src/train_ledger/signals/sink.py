@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 from train_ledger.signals.regular import open_regular
+from train_ledger.signals.rotation import Rotation
 
 __all__ = ["Sink"]
 
@@ -28,8 +29,9 @@ class Sink:
     a newline first.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, rotation: Rotation | None = None) -> None:
         self.path = path
+        self._rotation = rotation or Rotation()
         self.trouble: str | None = None
         self.lines_lost = 0
         self._fd: int | None = None
@@ -55,6 +57,18 @@ class Sink:
         if written:
             self._cut = data[written - 1 : written] != b"\n"
         return data[written:]
+
+    def rotate(self) -> None:
+        """Give a file that has become large its next name; the next line begins a new one.
+
+        To be called where nothing is to be written for a while, so that whoever looks at the names meets one
+        change at a time: first the name is gone, later it is a new file's.
+        """
+        if self._fd is None or self._cut or not self._rotation.is_due(self._fd):
+            return
+        if self._same_file() and self._rotation.rename(self.path):
+            self.close()
+            self._next_open = 0.0
 
     def close(self) -> None:
         if self._fd is not None:

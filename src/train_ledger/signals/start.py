@@ -17,6 +17,7 @@ from train_ledger.signals.gpu import gpu_of
 from train_ledger.signals.identity import Identity, identify
 from train_ledger.signals.memory import MemoryCounters
 from train_ledger.signals.monitor import Monitor
+from train_ledger.signals.rotation import DEFAULT_BYTES, Rotation
 from train_ledger.signals.stderr import Stderr
 from train_ledger.signals.throughput import Throughput
 from train_ledger.signals.values import detail, whole
@@ -43,6 +44,9 @@ def start(
     model: Mapping[str, Any] | None = None,
     worker_server: bool | None = None,
     keep_memory_peaks: bool = False,
+    collectives: bool = True,
+    rotate_bytes: int = DEFAULT_BYTES,
+    rotate_keep: int | None = None,
     **run_json: Any,
 ) -> Monitor:
     """Begin to write this rank's signals into `run_dir`; call it before `init_process_group`.
@@ -52,9 +56,13 @@ def start(
     both, and every further keyword (`gpu_price_per_hour`, `restart_command`, `peak_flops`, …), go into
     run.json by rank 0. `worker_server` (or TRAIN_LEDGER_WORKER_SERVER=1) starts torch's own server, which can
     dump even while C code holds Python's lock. `keep_memory_peaks` leaves torch's peak counters to the
-    training. A second call in one process closes the first monitor and counts as a new attempt. In a child of
-    the process that speaks for this rank already – a loader's worker that imports the script anew – the
-    monitor is silent, and one line on stderr says so.
+    training. `collectives=False` leaves the methods of torch's process groups as they are; compute_s and
+    comm_wait_s are then not known. The signal file gets its next name at about `rotate_bytes` (0: never), and
+    `rotate_keep` older ones are kept (None: all).
+
+    A second call in one process closes the first monitor and counts as a new attempt. In a child of the
+    process that speaks for this rank already – a loader's worker that imports the script anew – the monitor
+    is silent, and one line on stderr says so.
 
     Never raises for what the machine does: where the run directory cannot be written one line says so on
     stderr, what is not written is counted, and the training goes on. A figure that is no number is refused
@@ -76,7 +84,15 @@ def start(
     gpu = gpu_of(me.local_rank)
     layout, shape = _mapping(parallelism), _mapping(model)
     throughput = Throughput(shape, layout, run_json.get("peak_flops"), gpu.get("gpu_name"), gpu.get("pci"))
-    monitor = _current = Monitor(place, me, attempt, throughput, MemoryCounters(keep_memory_peaks))
+    monitor = _current = Monitor(
+        place,
+        me,
+        attempt,
+        throughput,
+        MemoryCounters(keep_memory_peaks),
+        collectives=bool(collectives),
+        rotation=_rotation(rotate_bytes, rotate_keep),
+    )
     family.leave_mark(me.rank, attempt, place.signals_of(me.rank))
     throughput.warn = monitor.warn
     served = serve(place, me.rank) if _server_wanted(worker_server) else {}
@@ -107,6 +123,14 @@ def start(
             monitor.warn("run.json", f"{place.run_json} could not be written")
     monitor.logger.flush(_TOLD_S)  # who this is stands in the file before anything can lock Python up
     return monitor
+
+
+def _rotation(at_bytes: object, keep: object) -> Rotation:
+    """As wanted; by what holds without being asked where that is no whole number."""
+    size, kept = whole(at_bytes), whole(keep)
+    return Rotation(
+        DEFAULT_BYTES if size is None else max(0, size), None if kept is None or kept < 0 else kept
+    )
 
 
 def _silent(place: RunDir, me: Identity, speaker: family.Speaker) -> Bystander:

@@ -19,13 +19,14 @@ from train_ledger.fields import (
     FIELDS,
     LARGEST_ATTEMPT,
     LARGEST_WORLD_SIZE,
+    WORDS,
     read_number,
     read_world_size,
 )
 
 __all__ = ["SignalDecoder"]
 
-_OWN_KEYS = ("t", "step", "rank", "attempt", "event")
+_OWN_KEYS = ("t", "step", "rank", "attempt", "event", *WORDS)
 _LATEST_T = 1e11
 """Unix seconds of the year 5138: what is larger are milliseconds, or no time at all."""
 

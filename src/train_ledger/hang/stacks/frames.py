@@ -36,6 +36,11 @@ class Frame:
         return "/torch/" in self.file or self.file.startswith("torch/")
 
     @property
+    def is_monitor(self) -> bool:
+        """A frame of our own monitor, which stands between the job and torch and is neither."""
+        return "train_ledger/signals/" in self.file
+
+    @property
     def is_native(self) -> bool:
         """A frame of C: of a library or a source file of it, or without any file, as a debugger has them."""
         return not self.file or _NATIVE.search(self.file) is not None
@@ -70,5 +75,5 @@ def user_frame(frames: Sequence[Frame]) -> Frame | None:
 
     `frames` come innermost first. None where all of them belong to torch or the interpreter.
     """
-    outside = [frame for frame in frames if not frame.is_torch and not frame.is_interpreter]
+    outside = [it for it in frames if not it.is_torch and not it.is_interpreter and not it.is_monitor]
     return next((frame for frame in outside if not frame.is_installed), outside[0] if outside else None)

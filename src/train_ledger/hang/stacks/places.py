@@ -102,7 +102,7 @@ _FILES: tuple[tuple[_IsIn, Place], ...] = (
         _in(
             "torch/distributed/distributed_c10d", "torch/distributed/_functional_collectives.py",
             "torch/distributed/nn/functional.py", "deepspeed/comm/", "torchcomms/",
-            "megatron/core/pipeline_parallel/p2p_communication.py",
+            "megatron/core/pipeline_parallel/p2p_communication.py", "train_ledger/signals/collectives.py",
         ),
         _COLLECTIVE,
     ),

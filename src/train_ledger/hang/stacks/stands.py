@@ -87,7 +87,7 @@ def _place(frames: Sequence[Frame]) -> Place:
             return place
         if weak is None and _is_innermost(frames[:index]):
             weak = place
-    return weak or _innermost([frame for frame in frames if not frame.is_native])
+    return weak or _innermost([it for it in frames if not it.is_native and not it.is_monitor])
 
 
 def _what_for(frames: Sequence[Frame]) -> Place | None:
@@ -98,7 +98,7 @@ def _what_for(frames: Sequence[Frame]) -> Place | None:
 
 def _is_innermost(inside: Sequence[Frame]) -> bool:
     """A lock far out, as where a thread was started, is none that is waited for."""
-    return all(frame.is_interpreter or frame.is_torch or frame.is_installed for frame in inside)
+    return all(it.is_interpreter or it.is_torch or it.is_installed or it.is_monitor for it in inside)
 
 
 def _innermost(frames: Sequence[Frame]) -> Place:

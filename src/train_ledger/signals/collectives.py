@@ -1,0 +1,219 @@
+"""Where does a rank wait for others, as far as it can be seen without a profiler?
+
+At the methods of torch's ProcessGroup and Work, through which every Python caller goes – torch.distributed's
+functions, whatever name they were imported by, FSDP2, Megatron, DeepSpeed, pipelines – and at what
+DistributedDataParallel does in C++ (data_parallel). Functional collectives, as DTensor issues them, go past
+them: the sequence numbers of the process groups show that, and the step then has no figures.
+
+Each wrapper calls what it wraps with what it was given and returns what that returns; nothing is caught.
+`close` puts the methods back.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from train_ledger.signals.data_parallel import DataParallel
+from train_ledger.signals.sequence import Sequence
+from train_ledger.signals.timeline import timeline
+from train_ledger.signals.work_clock import WorkClock
+
+__all__ = ["Collectives"]
+
+_ISSUING = (
+    "allreduce", "allreduce_coalesced", "broadcast", "reduce", "gather", "scatter", "barrier",
+    "allgather", "allgather_coalesced", "_allgather_base", "all_gather_single",
+    "all_gather_single_coalesced", "allgather_into_tensor_coalesced",
+    "reduce_scatter", "_reduce_scatter_base", "reduce_scatter_single",
+    "reduce_scatter_single_coalesced", "reduce_scatter_tensor_coalesced",
+    "alltoall", "alltoall_base", "all_to_all_single",
+)  # fmt: skip
+_FSDP = "/distributed/fsdp/"
+_TOO_MANY = 3
+_WHY_NOT = (
+    "collectives are issued that do not pass through Python (functional ones, or a DistributedDataParallel "
+    "made before start()), so compute_s and comm_wait_s are left out; tell monitor.watch(model) of the latter"
+)
+
+
+class Collectives:
+    """Times a rank's waiting once torch.distributed is there; `warn(about, message)` says why it cannot."""
+
+    def __init__(self, warn: Callable[[str, str], None], wanted: bool = True) -> None:
+        self.clock = WorkClock()
+        self._warn = warn
+        self._wanted = wanted
+        self._installed = False
+        self._originals: list[tuple[Any, str, Any]] = []
+        self._seen: Counter[Any] = Counter()
+        self._aside = 0
+        self._aside_waits = 0
+        self._streams_aside: set[int] = set()
+        self._unseen = 0
+        self._sequence = Sequence()
+        self._data_parallel = DataParallel(self.clock)
+
+    @property
+    def method(self) -> str:
+        """How the figures are found: cuda_events or collective_wall."""
+        return self.clock.line.method if self.clock.line is not None else ""
+
+    def watch(self, model: Any) -> None:
+        """Time the waiting of a DistributedDataParallel that was made before torch.distributed was found."""
+        self._data_parallel.watch(model)
+
+    def step(self) -> dict[str, float]:
+        """The step's fields, as `WorkClock.step`; {} where there are no ranks to wait for."""
+        torch_distributed = sys.modules.get("torch.distributed")
+        if not self._wanted or torch_distributed is None:
+            return {}
+        if not self._installed:
+            self._install(torch_distributed)
+        if not torch_distributed.is_available() or not torch_distributed.is_initialized():
+            return {}
+        if self.clock.line is None or (self.clock.on_cuda is None and _cuda_initialised()):
+            self.clock.line = timeline()
+        return self.clock.step(self._is_whole())
+
+    def look(self) -> None:
+        """Install as soon as torch.distributed is there: models may be made before the first step."""
+        torch_distributed = sys.modules.get("torch.distributed")
+        if self._wanted and not self._installed and torch_distributed is not None:
+            self._install(torch_distributed)
+
+    def _is_whole(self) -> bool:
+        """Whether every collective of the step was seen, and every stream that ran one was waited for."""
+        seen, self._seen = self._seen, Counter()
+        aside, self._aside = self._aside, 0
+        aside_waits, self._aside_waits = self._aside_waits, 0
+        by_reducers = self._data_parallel.take_groups()
+        whole = (not aside or aside_waits > 0) and all(
+            group in by_reducers or number <= seen[group] for group, number in self._sequence.issued().items()
+        )
+        self._unseen = 0 if whole else self._unseen + 1
+        if self._unseen == _TOO_MANY:
+            self._warn("compute_s", _WHY_NOT)
+        return whole
+
+    # -- the wrappers
+
+    def _install(self, torch_distributed: Any) -> None:
+        self._installed = True
+        binding = sys.modules.get("torch._C._distributed_c10d")
+        group, work = (getattr(binding, name, None) for name in ("ProcessGroup", "Work"))
+        if group is None or work is None:  # a build without distributed
+            self._wanted = False
+            return
+        for name in _ISSUING:
+            self._wrap(group, name, self._issuing)
+        # What is issued is waited for by its Work or its Future; sending and receiving, too.
+        future = getattr(sys.modules.get("torch._C"), "Future", None)
+        for owner, name in (
+            (group, "monitored_barrier"),
+            (work, "wait"),
+            (work, "synchronize"),
+            (future, "wait"),
+            (torch_distributed, "_broadcast_coalesced"),
+        ):
+            self._wrap(owner, name, self._blocking)
+        stream = getattr(getattr(sys.modules.get("torch"), "cuda", None), "Stream", None)
+        if stream is not None:
+            self._wrap(stream, "wait_event", self._joining_event)
+            self._wrap(stream, "wait_stream", self._joining_stream)
+        self._data_parallel.install()
+
+    def _wrap(self, owner: Any, name: str, made: Callable[[Any], Any]) -> None:
+        stored = getattr(owner, "__dict__", {}).get(name)
+        if stored is None:
+            return
+        wrapper = functools.wraps(getattr(owner, name))(made(getattr(owner, name)))
+        try:
+            setattr(owner, name, wrapper)
+        except (AttributeError, TypeError):  # a class that is closed to us
+            return
+        self._originals.append((owner, name, (stored, wrapper)))
+
+    def close(self) -> None:
+        """Put back what nobody else has wrapped since; what stays only passes on."""
+        self._wanted = False
+        self.clock.line = None
+        self._data_parallel.close()
+        for owner, name, (stored, wrapper) in reversed(self._originals):
+            if vars(owner).get(name) is wrapper:
+                setattr(owner, name, stored)
+        self._originals.clear()
+
+    def _issuing(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def issue(group: Any, /, *arguments: Any, **options: Any) -> Any:
+            self._seen[group] += 1
+            start = self._on_training_stream(arguments, options) if self.clock.on_cuda is not None else None
+            if start is None:
+                return original(group, *arguments, **options)
+            try:
+                return original(group, *arguments, **options)
+            finally:
+                self.clock.end_wait(start)
+
+        return issue
+
+    def _on_training_stream(self, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """A stamp where the collective runs on the training stream itself, as a synchronous one does."""
+        line = self.clock.on_cuda
+        torch = sys.modules["torch"]
+        if line is None or torch.compiler.is_compiling():
+            return None
+        stream = torch.cuda.current_stream()
+        if not line.is_on(stream):
+            self._aside += 1
+            self._streams_aside.add(stream.cuda_stream)
+            return None
+        how = options.get("opts") or (arguments[-1] if arguments else None)
+        return None if getattr(how, "asyncOp", False) else self.clock.begin_wait()
+
+    def _blocking(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def wait(*arguments: Any, **options: Any) -> Any:
+            start = self.clock.begin_wait()
+            try:
+                return original(*arguments, **options)
+            finally:
+                self.clock.end_wait(start)
+
+        return wait
+
+    def _joining_event(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """FSDP2 has the training stream wait for events of the streams on which it communicates."""
+
+        def wait_event(stream: Any, event: Any) -> Any:
+            if not self._streams_aside or _FSDP not in sys._getframe(1).f_code.co_filename:
+                return original(stream, event)
+            return self._joined(stream, original, event)
+
+        return wait_event
+
+    def _joining_stream(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def wait_stream(stream: Any, other: Any) -> Any:
+            if getattr(other, "cuda_stream", None) not in self._streams_aside:
+                return original(stream, other)
+            return self._joined(stream, original, other)
+
+        return wait_stream
+
+    def _joined(self, stream: Any, original: Callable[..., Any], what: Any) -> Any:
+        line = self.clock.on_cuda
+        if line is None or not line.is_on(stream):
+            return original(stream, what)
+        self._aside_waits += 1
+        start = self.clock.begin_wait()
+        try:
+            return original(stream, what)
+        finally:
+            self.clock.end_wait(start)
+
+
+def _cuda_initialised() -> bool:
+    cuda: Any = getattr(sys.modules.get("torch"), "cuda", None)
+    return cuda is not None and bool(cuda.is_initialized())

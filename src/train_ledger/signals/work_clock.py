@@ -1,0 +1,142 @@
+"""How much of a step was the rank's own work, and how much did it wait in collectives?
+
+    compute_s = the step − comm_wait_s − what has a field or a phase of its own (data, checkpoint, evaluation)
+
+The wall alone cannot say it: the one who drags makes all others wait, and every rank's step takes as long.
+Only where every collective of a step was seen – by the sequence numbers of the process groups – are there
+figures at all: waiting that nobody saw would count as work, and accuse the wrong rank.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any
+
+from train_ledger.signals.timeline import CudaTimeline, Timeline
+
+__all__ = ["WorkClock"]
+
+_STEPS_KEPT = 8
+_MOST_PAIRS = 1024
+
+
+@dataclass(slots=True)
+class _Span:
+    """One step: from `start` to `end`; None where a stamp could not be had."""
+
+    start: Any
+    end: Any = None
+    waits: list[tuple[Any, Any]] = field(default_factory=list)
+    apart: list[tuple[Any, Any]] = field(default_factory=list)
+    whole: bool = True
+
+
+class WorkClock:
+    """Keeps the stamps of a step and reckons it once they are passed; `line` is set by who knows the device.
+
+    More than a thousand waits in a step cost too much: such a step has no figures.
+    """
+
+    def __init__(self) -> None:
+        self.line: Timeline | None = None
+        self._now: _Span | None = None
+        self._earlier: deque[_Span] = deque()
+        self._apart = 0
+        self._apart_start: Any = None
+        self._waiting = False
+
+    @property
+    def on_cuda(self) -> CudaTimeline | None:
+        """The line where it is one of CUDA events."""
+        return self.line if isinstance(self.line, CudaTimeline) else None
+
+    def begin_wait(self) -> Any:
+        """Before what may wait for another rank; None where it is not to be timed."""
+        if self._now is None or self._apart or self._waiting or self.line is None:
+            return None
+        if len(self._now.waits) >= _MOST_PAIRS:
+            self._now.whole = False
+            return None
+        stamp = self.line.now()
+        self._waiting = stamp is not None
+        return stamp
+
+    def end_wait(self, start: Any) -> None:
+        """After it; `start` is what `begin_wait` gave."""
+        if start is None:
+            return
+        self._waiting = False
+        end = self.line.now() if self.line is not None else None
+        if self._now is None:
+            return
+        if end is None:
+            self._now.whole = False
+        else:
+            self._now.waits.append((start, end))
+
+    def enter_apart(self) -> bool:
+        """A phase begins that is no part of the rank's own work; False where it is another thread's."""
+        stamp = self.line.now() if self.line is not None and self._now is not None else None
+        if stamp is None:
+            return False
+        self._apart += 1
+        if self._apart == 1:
+            self._apart_start = stamp
+        return True
+
+    def leave_apart(self, counts: bool = True) -> None:
+        """It ends, as often as it began; its time is own work after all where it does not count."""
+        self._apart -= 1
+        if self._apart or self._now is None or self.line is None or not counts:
+            return
+        end = self.line.now()
+        if end is None:
+            self._now.whole = False
+        else:
+            self._now.apart.append((self._apart_start, end))
+
+    def step(self, whole: bool) -> dict[str, float]:
+        """The step ends here; `whole` says whether all its collectives were seen.
+
+        Returns the fields of the newest step that is reckoned: on the wall this one, on CUDA an earlier one.
+        """
+        if self.line is None:
+            return {}
+        stamp = self.line.now()
+        if self._now is not None:
+            self._now.end = stamp
+            self._now.whole &= whole and stamp is not None and self._now.start is not None
+            self._earlier.append(self._now)
+        self._now = _Span(stamp)
+        if self._apart:  # a phase that lasts over the end of the step counts in both
+            self._apart_start = stamp
+        return self._reckoned()
+
+    def _reckoned(self) -> dict[str, float]:
+        fields: dict[str, float] = {}
+        assert self.line is not None  # noqa: S101 – asked only where there is one
+        while self._earlier:
+            span = self._earlier[0]
+            late = len(self._earlier) > _STEPS_KEPT
+            if not late and span.end is not None and not self.line.passed(span.end):
+                break
+            self._earlier.popleft()
+            if late or span.end is None:
+                continue  # its stamps are not used again: the GPU may still have to record them
+            if span.whole:
+                fields = self._fields(span)
+            self.line.give_back([*(it for pair in (*span.waits, *span.apart) for it in pair), span.start])
+        return fields
+
+    def _fields(self, span: _Span) -> dict[str, float]:
+        assert self.line is not None  # noqa: S101
+        try:
+            waited, apart = (
+                sum(self.line.between(start, end) for start, end in pairs)
+                for pairs in (span.waits, span.apart)
+            )
+            took = self.line.between(span.start, span.end)
+        except RuntimeError:  # a CUDA error of the training's own
+            return {}
+        return {"compute_s": max(0.0, took - waited - apart), "comm_wait_s": waited}
