@@ -117,7 +117,10 @@ def state(**values: Any) -> SimpleNamespace:
 
 
 CONTROL = SimpleNamespace(should_log=False, should_evaluate=False, should_save=False)
-ARGUMENTS = SimpleNamespace(world_size=1, save_strategy="no", eval_on_start=False)
+CPU = SimpleNamespace(type="cpu")
+ARGUMENTS = SimpleNamespace(
+    world_size=1, save_strategy="no", eval_on_start=False, logging_nan_inf_filter=True, device=CPU
+)
 
 
 def test_what_a_trainer_of_another_version_lacks_is_told_once_and_harms_nothing(tmp_path: Path) -> None:
@@ -173,3 +176,18 @@ def test_skipped_steps_are_counted(tmp_path: Path) -> None:
         hooks.on_step_end(ARGUMENTS, state(global_step=step), CONTROL)
     hooks.on_train_end(ARGUMENTS, state(), CONTROL)
     assert [line.get("skipped", 0) for line in steps(tmp_path)] == [0, 1, 1, 2]
+
+
+def test_a_wait_for_data_that_is_one_for_the_gpu_is_left_out(tmp_path: Path) -> None:
+    unsynchronised = SimpleNamespace(
+        **{**vars(ARGUMENTS), "logging_nan_inf_filter": False, "device": SimpleNamespace(type="cuda")}
+    )
+    for name, arguments in (("with", ARGUMENTS), ("without", unsynchronised)):
+        hooks = TrainerHooks(tmp_path / name)
+        hooks.on_train_begin(arguments, state(), CONTROL)
+        hooks.on_epoch_begin(arguments, state(), CONTROL)
+        hooks.on_step_begin(arguments, state(), CONTROL)
+        hooks.on_step_end(arguments, state(global_step=1), CONTROL)
+        hooks.on_train_end(arguments, state(global_step=1), CONTROL)
+    assert "data_wait_s" in steps(tmp_path / "with")[0]
+    assert "data_wait_s" not in steps(tmp_path / "without")[0]

@@ -29,9 +29,11 @@ class TrainerHooks:
     A line a step, when the optimizer has stepped. Where the Trainer is about to log, the line waits for what
     it logs – loss, grad_norm, lr and the other numbers, for which the Trainer itself has synchronised. Known
     between the events are the wait for data, the optimizer, evaluations and saves; between forward and
-    backward there is no event. A save that was not to be foreseen – one that a later callback asks for, or
-    of the best model – has no duration. `run` and `options` are those of `train_ledger.start`, or `run` is
-    a monitor that the script has started and closes itself.
+    backward there is no event. The wait for data holds the copy to the GPU, which waits for what the GPU has
+    still to do: without `logging_nan_inf_filter`, by which the Trainer waits for each loss, that is the whole
+    step, and `data_wait_s` is left out. A save that was not to be foreseen – one that a later callback asks
+    for, or of the best model – has no duration. `run` and `options` are those of `train_ledger.start`, or
+    `run` is a monitor that the script has started and closes itself.
     """
 
     def __init__(self, run: Run, **options: Any) -> None:
@@ -39,6 +41,7 @@ class TrainerHooks:
         self._pending: tuple[int, float | None, dict[str, float]] | None = None
         self._tokens: float = 0
         self._skipped = 0
+        self._data_counts = True
 
     @unharmed
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
@@ -47,6 +50,7 @@ class TrainerHooks:
         self.session.begin(state.global_step)
         self._tokens = state.num_input_tokens_seen
         self._skipped = 0
+        self._data_counts = args.logging_nan_inf_filter or args.device.type == "cpu"
         if state.global_step:
             self.session.monitor.event("ckpt_loaded", step=state.global_step)
         if getattr(args, "eval_on_start", False):
@@ -59,7 +63,7 @@ class TrainerHooks:
     @unharmed
     def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self._write_pending()
-        self.session.turn_to(None)
+        self.session.turn_to(None, in_place_of_it=not self._data_counts)
 
     @unharmed
     def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:

@@ -28,6 +28,7 @@ __all__ = ["LightningHooks", "TrainLedgerCallback"]
 TrainLedgerCallback: Any
 """`LightningHooks` as a Callback of Lightning; made when it is first looked up."""
 
+_NEXT_BATCH = ".train_dataloader_next"
 _LAUNCHED = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
 
 
@@ -38,9 +39,9 @@ class LightningHooks:
     the numbers go by twos. The loss is the mean of the step's batches where they lie in the host's memory;
     on a GPU it is what Lightning hands its loggers every `log_every_n_steps`, after it has synchronised for
     them: a line of its own. Validation, the sanity check too, is an evaluation. Saves are timed around
-    `trainer.save_checkpoint`. `data_wait_s` is the time from the end of a batch to the next one, with what
-    other callbacks and loggers do in it. `run` and `options` are those of `train_ledger.start`, or `run` is
-    a monitor that the script has started and closes itself.
+    `trainer.save_checkpoint`, and the wait for data where the trainer's profiler is told of it. `run` and
+    `options` are those of `train_ledger.start`, or `run` is a monitor that the script has started and closes
+    itself.
     """
 
     def __init__(self, run: Run, **options: Any) -> None:
@@ -56,7 +57,7 @@ class LightningHooks:
         if stage != "fit":
             return
         self.session.begin(0)
-        self._undo = [self._around_saving(trainer)]
+        self._undo = [self._around_saving(trainer), self._beside_profiler(trainer.profiler)]
         if trainer.loggers:  # else Lightning itself would not synchronise for them
             self._undo.append(self._beside_loggers(trainer))
 
@@ -68,7 +69,6 @@ class LightningHooks:
     @unharmed
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         self._step = trainer.global_step
-        self._turn_to_data()
 
     @unharmed
     def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
@@ -98,22 +98,16 @@ class LightningHooks:
             self._step = step
             self._told = self._numbers(trainer, pl_module)
             self.session.monitor.step(step, **self._told)
-        self._turn_to_data()
 
     @unharmed
     def on_validation_start(self, trainer: Any, pl_module: Any) -> None:
         if trainer.state.fn == "fit":
-            self.session.turn_to(self.session.monitor.evaluation(), in_place_of_it=True)
+            self.session.turn_to(self.session.monitor.evaluation())
 
     @unharmed
     def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
         if trainer.state.fn == "fit":
             self.session.turn_to(None)
-            self._turn_to_data()
-
-    @unharmed
-    def on_train_end(self, trainer: Any, pl_module: Any) -> None:
-        self.session.turn_to(None, in_place_of_it=True)
 
     @unharmed
     def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:
@@ -149,24 +143,42 @@ class LightningHooks:
         self._rates.clear()
         return found
 
-    def _turn_to_data(self) -> None:
-        self.session.turn_to(self.session.monitor.phase("data"))
-
     def _around_saving(self, trainer: Any) -> Callable[[], None]:
         save = trainer.save_checkpoint
 
         @functools.wraps(save)
         def save_checkpoint(*args: Any, **kwargs: Any) -> Any:
-            self.session.turn_to(None, in_place_of_it=True)
             with self.session.monitor.checkpoint(trainer.global_step, asynchronous=True) as saving:
                 result = save(*args, **kwargs)
             saving.saved(durable=not _writes_later(trainer))
-            if trainer.state.fn == "fit" and trainer.state.stage == "train":
-                self._turn_to_data()
             return result
 
         trainer.save_checkpoint = save_checkpoint
         return functools.partial(trainer.__dict__.pop, "save_checkpoint", None)
+
+    def _beside_profiler(self, profiler: Any) -> Callable[[], None]:
+        """Lightning tells its profiler, whichever it is, when it asks the loader for a batch and has it."""
+        start, stop = profiler.start, profiler.stop
+
+        @functools.wraps(start)
+        def started(action_name: str) -> None:
+            if action_name.endswith(_NEXT_BATCH):
+                self.session.turn_to(self.session.monitor.phase("data"))
+            start(action_name)
+
+        @functools.wraps(stop)
+        def stopped(action_name: str) -> None:
+            if action_name.endswith(_NEXT_BATCH):
+                self.session.turn_to(None)
+            stop(action_name)
+
+        profiler.start, profiler.stop = started, stopped
+
+        def leave() -> None:
+            profiler.__dict__.pop("start", None)
+            profiler.__dict__.pop("stop", None)
+
+        return leave
 
     def _beside_loggers(self, trainer: Any) -> Callable[[], None]:
         listener = _listener(type(trainer.loggers[0]), self.logged)
