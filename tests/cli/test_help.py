@@ -22,6 +22,7 @@ VERBS = {
     "read",
     "watch",
     "export",
+    "gantt",
     "postmortem",
     "demo",
     "drill hang",

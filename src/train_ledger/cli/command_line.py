@@ -18,6 +18,7 @@ from train_ledger.cli.diagnose import diagnose
 from train_ledger.cli.drill import drill_hang
 from train_ledger.cli.dump import dump
 from train_ledger.cli.export import export
+from train_ledger.cli.gantt import gantt
 from train_ledger.cli.hang import hang
 from train_ledger.cli.leave import INTERRUPTED, complain, crash, ends_well, hold_streams, left_by_reader, told
 from train_ledger.cli.postmortem import postmortem
@@ -81,7 +82,7 @@ def train_ledger(
         raise typer.Exit(ExitCode.BAD_INPUT)
 
 
-for _verb in (hang, stacks, dump, diagnose, read, watch, export, postmortem, demo):
+for _verb in (hang, stacks, dump, diagnose, read, watch, export, gantt, postmortem, demo):
     app.command(_verb.__name__)(ends_well(_verb))
 _drill.command("hang")(ends_well(drill_hang))
 app.add_typer(_drill, name="drill")

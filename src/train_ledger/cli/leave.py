@@ -42,6 +42,7 @@ _MENDABLE = (
     ("train_ledger.config", "ConfigError"),
     ("train_ledger.ledger.lock", "KeeperHeld"),
     ("train_ledger.ledger.journal", "JournalError"),
+    ("train_ledger.ops.gantt.selection", "GanttError"),
     ("train_ledger.ops.hosts", "HostsError"),
     ("train_ledger.ops.launch", "LauncherError"),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from train_ledger.ledger.attempts import restarts
+from train_ledger.ledger.clock import RankClock
 from train_ledger.ledger.cost import gpu_price_per_hour, impact
 from train_ledger.ledger.fold import Fold
 from train_ledger.ledger.journal import Journal, JournalError
@@ -22,6 +23,7 @@ __all__ = [
     "JournalError",
     "KeeperHeld",
     "KeeperLock",
+    "RankClock",
     "RankState",
     "RunState",
     "Xid",

@@ -57,7 +57,7 @@ def _by_tensorboard(writer: Any, steps: Steps) -> None:
 
 
 def _end_by(args: threading.ExceptHookArgs) -> None:
-    """The thread that writes the file has failed, say for a full disk: this process has nothing more to do."""
+    """The thread that writes the file failed, say for a full disk: this process has nothing more to do."""
     print(f"{args.exc_type.__name__}: {args.exc_value}", file=sys.stderr, flush=True)
     os._exit(1)
 
