@@ -9,34 +9,35 @@ vanished between two looks – is counted by reason in `skipped` once, and never
 
 from __future__ import annotations
 
-import errno
 import os
 import stat
 import time
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from train_ledger.sources.positions import Identity, Known, Position, Start
 from train_ledger.sources.stream import Block, Line, Skipped, Stream
+from train_ledger.sources.trouble import Troubles
 
 __all__ = ["FolderFollower", "Follower", "Name"]
 
 _POLL_BYTES = 8 << 20
 _SHARE_BYTES = 64 << 10
 _DRAIN_S = 60.0
-_REASONS = {
-    errno.EACCES: "unreadable",
-    errno.EPERM: "unreadable",
-    errno.EMFILE: "too_many_open_files",
-    errno.ENFILE: "too_many_open_files",
-    errno.ESTALE: "stale",
-    errno.ENOTDIR: "not_a_folder",
-}
+_READ_WHOLE = Start()
 
-Identity = tuple[int, int]
+_QUIET_S = 5.0
+_PARTS = 4
+_FEW_FILES = 64
+"""So few are all looked at in each poll. Of more, while all are silent, a part is: the first that speaks up
+brings back all the others at once, since ranks write together."""
+
+_LISTING_SETTLED_S = 2.0
+_LISTING_OLD_S = 10.0
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -52,6 +53,7 @@ class Name:
 class _Followed:
     stream: Stream
     name: Name
+    identity: Identity
     named: bool = True
     quiet_since: float | None = None
 
@@ -65,17 +67,25 @@ class Follower:
     """Whole lines of the file at `path`, each once, through rotation, truncation and re-creation.
 
     A rotated file is followed to its end; `drain_s` is for how long after it lost its name a silent one is
-    still listened to. Lines that are cut away before a poll saw them are lost to any reader.
+    still listened to. Lines that are cut away before a poll saw them are lost to any reader. `start` says
+    where reading begins in the files that are there at the first look.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, drain_s: float = _DRAIN_S) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], *, drain_s: float = _DRAIN_S, start: Start = _READ_WHOLE
+    ) -> None:
         self.path = Path(path)
         self.skipped = Skipped()
-        self.last_problem: str | None = None
+        self.troubles = Troubles(self.skipped)
         self._drain_s = drain_s
         self._files: dict[Identity, _Followed] = {}
-        self._troubles: dict[str, str] = {}
         self._last_series = -1
+        self._start = start
+        self._known = Known(start.known)
+        self._unknown: list[Stream] | None = []
+        self._news_s = time.monotonic()
+        self._part = 0
+        self._all_named = False
 
     def __enter__(self) -> Self:
         return self
@@ -91,14 +101,29 @@ class Follower:
         return len(self._files)
 
     @property
+    def last_problem(self) -> str | None:
+        """The newest trouble with a file, in words."""
+        return self.troubles.last
+
+    @property
     def lag_bytes(self) -> int:
         """Bytes that the last poll saw and left unread."""
         return sum(followed.stream.unread_bytes for followed in self._files.values())
 
     @property
+    def left_out_bytes(self) -> int:
+        """Bytes of the files held open that are never read, since reading began behind them."""
+        return sum(followed.stream.left_out_bytes for followed in self._files.values())
+
+    @property
     def caught_up(self) -> bool:
         """Whether the last poll read everything that was there."""
         return self.lag_bytes == 0
+
+    def positions(self) -> tuple[Position, ...]:
+        """Where each file stands that has a name; of use once `caught_up`."""
+        files = self._files.values()
+        return tuple(followed.stream.position(followed.identity) for followed in files if followed.named)
 
     def poll(self, max_bytes: int = _POLL_BYTES) -> list[Line]:
         """The lines of `poll_blocks`, one by one."""
@@ -134,28 +159,44 @@ class Follower:
 
     def _read(self, followed: _Followed, share: int) -> list[Block]:
         try:
-            return followed.stream.read_blocks(share)
+            blocks = followed.stream.read_blocks(share)
         except OSError as error:
-            self._trouble(followed.name.path, error)
-            self._forget(followed)
+            self._lose(followed, error)
             return []
+        self.troubles.over(followed.name.path)
+        return blocks
 
     # -- which files there are
 
-    def _names(self) -> Iterator[Name]:
-        yield Name(0, 0, str(self.path))
+    def _names(self) -> Sequence[Name]:
+        return [Name(0, 0, str(self.path))]
 
     def _look(self) -> list[_Followed]:
         """The files that have something new."""
+        names = self._names()
+        if self._is_quiet(names) and not self._part_has_news(names):
+            return []
         for followed in self._files.values():
             followed.named = False
-        news = []
-        for name in self._names():
-            followed_here = self._look_at(name)
-            if followed_here:
-                news.append(followed_here)
+        news = [followed for followed in map(self._look_at, names) if followed]
         unnamed = [followed for followed in self._files.values() if not followed.named]
-        return news + [followed for followed in unnamed if self._look_at_unnamed(followed)]
+        news += [followed for followed in unnamed if self._look_at_unnamed(followed)]
+        self._all_named = not unnamed
+        if names:
+            self._begin()
+        if news:
+            self._news_s = time.monotonic()
+        return news
+
+    def _is_quiet(self, names: Sequence[Name]) -> bool:
+        """Whether a look at a part of the files will do."""
+        many = len(names) > _FEW_FILES and self._all_named
+        return many and time.monotonic() - self._news_s > _QUIET_S
+
+    def _part_has_news(self, names: Sequence[Name]) -> bool:
+        self._part = (self._part + 1) % _PARTS
+        files = len(self._files)
+        return any(self._look_at(name) for name in names[self._part :: _PARTS]) or len(self._files) != files
 
     def _look_at(self, name: Name) -> _Followed | None:
         try:
@@ -171,15 +212,16 @@ class Follower:
             followed.named, followed.quiet_since = True, None
             news = followed.stream.look(status)
         except OSError as error:
-            self._trouble(name.path, error)
+            self.troubles.met(name.path, error, may_be_absent=name.path == str(self.path))
             return None
-        if self._troubles:
-            self._troubles.pop(name.path, None)
-        return followed if news else None
+        if news:
+            return followed  # whether it can be read, too, is seen when it is
+        self.troubles.over(name.path)
+        return None
 
     def _open(self, name: Name, status: os.stat_result) -> tuple[_Followed | None, os.stat_result]:
         if not stat.S_ISREG(status.st_mode):  # before opening, which would wake the writer of a FIFO
-            self._count(name.path, "not_a_file", "is no regular file")
+            self.troubles.count(name.path, "not_a_file", "is no regular file")
             return None, status
         fd = os.open(name.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
         status = os.fstat(fd)
@@ -187,8 +229,9 @@ class Follower:
         if not stat.S_ISREG(status.st_mode) or identity in self._files:  # swapped between the two looks
             os.close(fd)
             return None, status
-        followed = _Followed(Stream(fd, name.path, self.skipped), name, named=False)
+        followed = _Followed(Stream(fd, name.path, self.skipped), name, identity, named=False)
         self._files[identity] = followed
+        self._resume(followed)
         return followed, status
 
     def _look_at_unnamed(self, followed: _Followed) -> bool:
@@ -198,7 +241,7 @@ class Follower:
                 followed.quiet_since = None
                 return True
         except OSError as error:
-            self._trouble(followed.name.path, error)
+            self.troubles.met(followed.name.path, error)
             self._forget(followed)
             return False
         now = time.monotonic()
@@ -207,27 +250,45 @@ class Follower:
             self._forget(followed)
         return False
 
-    def _forget(self, followed: _Followed) -> None:
-        followed.stream.give_up_tail()
-        followed.stream.close()
-        self._files = {identity: other for identity, other in self._files.items() if other is not followed}
+    # -- where reading begins
+
+    def _resume(self, followed: _Followed) -> None:
+        """Go on where an earlier reader of this file stopped; what nobody knows is new."""
+        known = list(self._known.of(followed.identity, followed.name.path))
+        fitting = next((position for position in known if followed.stream.resume(position)), None)
+        if fitting:
+            self._known.drop(fitting)
+        elif any((position.device, position.inode) == followed.identity for position in known):
+            followed.stream.start_over()
+        elif self._unknown is not None:
+            self._unknown.append(followed.stream)
+
+    def _begin(self) -> None:
+        """After the first look that found files: where reading begins in those that nobody knows."""
+        if self._unknown is None:
+            return
+        tail = self._start.tail(stream.size for stream in self._unknown)
+        if tail:
+            for stream in self._unknown:
+                stream.start_at_tail(tail)
+        self._unknown = None
+        self._known.clear()
 
     # -- what went wrong
 
-    def _trouble(self, path: str, error: OSError) -> None:
-        if error.errno == errno.ENOENT:
-            reason = "dangling_link" if os.path.islink(path) else "vanished"
-            if reason == "vanished" and path == str(self.path):
-                return  # a file that is not there yet, or is just being rotated
-        else:
-            reason = _REASONS.get(error.errno or 0, "io_error")
-        self._count(path, reason, error.strerror or str(error))
+    def _lose(self, followed: _Followed, error: OSError) -> None:
+        """Let a file go that cannot be read now, and remember how far it was read."""
+        self.troubles.met(followed.name.path, error)
+        self._known.add(followed.stream.position(followed.identity))
+        self._drop(followed)
 
-    def _count(self, path: str, reason: str, why: str) -> None:
-        if self._troubles.get(path) != reason:
-            self._troubles[path] = reason
-            self.skipped.count(reason, path)
-            self.last_problem = f"{path}: {why}"
+    def _forget(self, followed: _Followed) -> None:
+        followed.stream.give_up_tail()
+        self._drop(followed)
+
+    def _drop(self, followed: _Followed) -> None:
+        followed.stream.close()
+        del self._files[followed.identity]
 
     def give_up_tails(self) -> None:
         """Count what is behind the last newline of each file as torn: this reader waits for no more."""
@@ -254,17 +315,37 @@ class FolderFollower(Follower):
         place: Callable[[str], tuple[int, int] | None],
         *,
         drain_s: float = _DRAIN_S,
+        start: Start = _READ_WHOLE,
     ) -> None:
-        super().__init__(path, drain_s=drain_s)
+        super().__init__(path, drain_s=drain_s, start=start)
         self._place = place
         self._places: dict[str, Name | None] = {}
+        self._listed: list[Name] = []
+        self._listed_s = self._touched_s = 0.0
+        self._folder: tuple[int, int, int] | None = None
 
-    def _names(self) -> list[Name]:  # type: ignore[override]
+    def _names(self) -> Sequence[Name]:
         try:
-            found = os.listdir(self.path)
+            if self._is_touched():
+                self._listed = self._list()
         except OSError as error:
-            self._trouble(str(self.path), error)
-            return []
+            self.troubles.met(str(self.path), error, may_be_absent=True)
+            self._folder = None
+            self._listed = []
+        return self._listed
+
+    def _is_touched(self) -> bool:
+        """Whether names may have come or gone; a folder's time may stand still within a tick of its clock."""
+        status = os.stat(self.path)
+        folder, now = (status.st_dev, status.st_ino, status.st_mtime_ns), time.monotonic()
+        if folder != self._folder:
+            self._folder, self._touched_s = folder, now
+        settled = self._listed_s - self._touched_s > _LISTING_SETTLED_S
+        return not settled or now - self._listed_s > _LISTING_OLD_S
+
+    def _list(self) -> list[Name]:
+        self._listed_s = time.monotonic()
+        found = os.listdir(self.path)
         places = {file: self._places[file] if file in self._places else self._named(file) for file in found}
         self._places = places
         return [name for name in places.values() if name]
