@@ -1,0 +1,197 @@
+"""A rank's own work is told from its waiting, or nothing is said."""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch.distributed as dist
+
+from train_ledger.hang.stacks.frames import parse_frame, user_frame
+from train_ledger.signals.collectives import Collectives
+
+JOB = Path(__file__).with_name("gloo_job.py")
+
+
+def steps_of(run: Path, how: str) -> dict[int, list[dict[str, Any]]]:
+    """The step lines by rank, without the first steps, which warm up."""
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "4"]
+    environ = {**os.environ, "OMP_NUM_THREADS": "1"}
+    subprocess.run([*command, str(JOB), str(run), how], check=True, env=environ, timeout=120)
+    ranks = {}
+    for rank in range(4):
+        lines = (run / "signals" / f"rank_{rank:05d}.jsonl").read_text().splitlines()
+        ranks[rank] = [line for line in map(json.loads, lines) if line.get("step", 0) > 2 and "loss" in line]
+    return ranks
+
+
+def median(lines: list[dict[str, Any]], field: str) -> float:
+    return float(statistics.median(line[field] for line in lines))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["plain", "async", "ddp", "fsdp"])
+def test_who_works_longer_is_singled_out_though_all_take_as_long(tmp_path: Path, how: str) -> None:
+    ranks = steps_of(tmp_path, how)
+    took = [median(lines, "step_time_s") for lines in ranks.values()]
+    assert max(took) - min(took) < 0.02
+    work = [median(lines, "compute_s") for lines in ranks.values()]
+    waited = [median(lines, "comm_wait_s") for lines in ranks.values()]
+    others = [value for rank, value in enumerate(work) if rank != 1]
+    assert work[1] - statistics.median(others) == pytest.approx(0.2, abs=0.05)
+    assert max(others) - min(others) < 0.05
+    assert waited[1] == min(waited)
+    for rank, lines in ranks.items():
+        for line in lines:
+            assert line["compute_by"] == "collective_wall"
+            parts = line["compute_s"] + line["comm_wait_s"] + line["data_wait_s"]
+            assert parts == pytest.approx(line["step_time_s"], abs=0.01), rank
+
+
+@pytest.mark.slow
+def test_nothing_is_said_where_collectives_go_past_python(tmp_path: Path) -> None:
+    ranks = steps_of(tmp_path, "functional")
+    for lines in ranks.values():
+        assert len(lines) == 7
+        assert not any("compute_s" in line or "comm_wait_s" in line or "compute_by" in line for line in lines)
+    told = (tmp_path / "signals" / "rank_00000.jsonl").read_text()
+    assert told.count("compute_s and comm_wait_s are left out") == 1
+
+
+# -- in this process, with one rank
+
+
+@pytest.fixture
+def alone() -> Iterator[None]:
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    yield
+    dist.destroy_process_group()
+
+
+@pytest.fixture
+def collectives(alone: None) -> Iterator[Collectives]:
+    made = Collectives(lambda about, message: None)
+    made.step()
+    yield made
+    made.close()
+
+
+def methods() -> dict[str, Any]:
+    owners = (dist.ProcessGroup, dist.distributed_c10d.Work, torch._C.Future, torch.cuda.Stream)
+    found = {f"{it.__name__}.{name}": value for it in owners for name, value in vars(it).items()}
+    return {**found, "broadcast": dist._broadcast_coalesced}
+
+
+def test_what_is_wrapped_is_put_back(alone: None) -> None:
+    before = methods()
+    made = Collectives(lambda about, message: None)
+    made.look()
+    assert methods() != before
+    made.close()
+    assert methods() == before
+    dist.all_reduce(torch.ones(2))
+
+
+def test_what_somebody_has_wrapped_since_stays(collectives: Collectives) -> None:
+    ours = dist.ProcessGroup.allreduce
+
+    def theirs(*arguments: Any, **options: Any) -> Any:
+        return ours(*arguments, **options)
+
+    stored = collectives._originals[0][2][0]
+    dist.ProcessGroup.allreduce = theirs
+    collectives.close()
+    try:
+        assert vars(dist.ProcessGroup)["allreduce"] is theirs
+        tensor = torch.ones(2)
+        dist.all_reduce(tensor)
+        assert tensor.tolist() == [1.0, 1.0]
+    finally:
+        dist.ProcessGroup.allreduce = stored
+
+
+def test_arguments_results_and_errors_pass(collectives: Collectives) -> None:
+    tensor = torch.full((2,), 3.0)
+    work = dist.all_reduce(tensor, op=dist.ReduceOp.MAX, async_op=True)
+    assert work.wait() is True
+    assert dist.ProcessGroup.allreduce.__name__ == "allreduce"
+    with pytest.raises((TypeError, RuntimeError, ValueError)):
+        dist.group.WORLD.allreduce("no tensor")
+    dist.all_reduce(tensor)
+    assert collectives.step().keys() == {"compute_s", "comm_wait_s"}
+
+
+def test_a_step_with_a_collective_that_nobody_saw_has_no_figures(collectives: Collectives) -> None:
+    dist.all_reduce(torch.ones(2))
+    assert "compute_s" in collectives.step()
+    torch.ops._c10d_functional.wait_tensor(
+        torch.ops._c10d_functional.all_reduce(torch.ones(2), "sum", dist.group.WORLD.group_name)
+    )
+    assert collectives.step() == {}
+    dist.all_reduce(torch.ones(2))
+    assert "compute_s" in collectives.step()
+
+
+def test_a_model_made_before_is_watched_when_it_is_told_of(alone: None) -> None:
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 4))
+    made = Collectives(lambda about, message: None)
+
+    def figures() -> dict[str, float]:
+        model(torch.ones(2, 4)).sum().backward()
+        return made.step()
+
+    try:
+        made.step()
+        assert figures() == {}
+        made.watch(model)
+        made.watch(model)
+        made.watch("no model")
+        assert figures().keys() == {"compute_s", "comm_wait_s"}
+        assert len(made._data_parallel._of_models) == 1
+    finally:
+        made.close()
+
+
+def test_a_model_that_is_gone_is_not_kept(collectives: Collectives) -> None:
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 4))
+    assert len(collectives._data_parallel._of_models) == 1
+    del model
+    import gc
+
+    gc.collect()
+    assert collectives._data_parallel._of_models == {}
+
+
+def test_a_compiled_step_is_compiled_as_before(collectives: Collectives) -> None:
+    @torch.compile(backend="eager", fullgraph=True)
+    def step(tensor: torch.Tensor) -> torch.Tensor:
+        dist.all_reduce(tensor)
+        return tensor * 2
+
+    assert step(torch.ones(2)).tolist() == [2.0, 2.0]
+
+
+def test_without_a_process_group_there_is_nothing_to_say() -> None:
+    made = Collectives(lambda about, message: None)
+    assert made.step() == {}
+    assert made.step() == {}
+    made.close()
+
+
+def test_a_frame_of_ours_is_not_the_users() -> None:
+    frames = [
+        parse_frame("/job/lib/train_ledger/signals/collectives.py:152 issue"),
+        parse_frame(
+            "/venv/lib/python3.11/site-packages/torch/distributed/distributed_c10d.py:3245 all_reduce"
+        ),
+        parse_frame("/job/train.py:88 reduce_gradients"),
+    ]
+    assert str(user_frame(frames)) == "train.py:88 reduce_gradients"
