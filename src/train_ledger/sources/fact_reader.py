@@ -74,12 +74,13 @@ class _Program:
         self.seen = FormatSeen(kind.name, kind.knows)
         self.speaks_for_its_rank = getattr(kind, "speaks_for_its_rank", True)
         self.numbers_attempts = getattr(kind, "numbers_attempts", False)
+        self.may_want_more = hasattr(kind, "wants_more")
         self.is_believed = not kind.marks
         self.doubted: Step | None = None
 
     @property
     def wants_more(self) -> bool:
-        return bool(getattr(self.format, "wants_more", False))
+        return self.may_want_more and bool(self.format.wants_more)  # type: ignore[attr-defined]
 
     @property
     def damaged(self) -> Counter[str]:
@@ -129,7 +130,9 @@ class FactReader:
         self._succession = Succession()
         self._head: bytes | None = b""
         self._rest = b""
+        self._is_in_cut_line = False
         self._programs: list[_Program] = []
+        self._openers: list[_Program] = []
         self._is_owned = False
         self._wanted = WantedLines((), self._wants_more)
 
@@ -168,7 +171,7 @@ class FactReader:
         return found
 
     def _wants_more(self) -> bool:
-        return any(it.wants_more for it in self._programs)
+        return any(it.wants_more for it in self._openers)
 
     # -- lines in, facts out
 
@@ -203,13 +206,18 @@ class FactReader:
         self._is_owned = owner is not None
         kinds: Sequence[type[LineFormat]] = LINE_FORMATS if owner is None else (owner,)
         self._programs = [_Program(it, self._written_t) for it in kinds]
+        self._openers = [it for it in self._programs if it.may_want_more]
         marks = (mark for it in kinds for mark in it.marks)
         self._wanted = WantedLines(marks, (lambda: True) if self._is_owned else self._wants_more)
         return head
 
     def _fed(self, data: bytes) -> Iterator[Fact]:
+        if self._is_in_cut_line:
+            _, newline, data = data.partition(b"\n")
+            self._is_in_cut_line = not newline
         whole, newline, tail = (self._rest + data).rpartition(b"\n")
         if len(tail) > LINE_BYTES:
+            self._is_in_cut_line = True
             self.cut += 1
             whole, newline, tail = (whole + b"\n" if newline else b"") + tail[:LINE_BYTES], b"\n", b""
         self._rest = tail
@@ -235,7 +243,8 @@ class FactReader:
         )
 
     def _told(self, piece: bytes, source: str) -> Iterator[Fact]:
-        wanted = [it for it in self._programs if it.wants_more or any(mark in piece for mark in it.marks)]
+        stands = piece.__contains__
+        wanted = [it for it in self._programs if any(map(stands, it.marks)) or it.wants_more]
         if not wanted:
             return
         line = read_line(piece, self._written_t)

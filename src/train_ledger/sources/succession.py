@@ -19,6 +19,9 @@ __all__ = ["Succession"]
 
 _Key = TypeVar("_Key", bound=Hashable)
 
+_SPEAK_FOR_THE_JOB = (None, 0)
+"""What rank 0 says of a step, and what is said without a name, is of the job: it is one step of nobody."""
+
 _WAITING = 64
 """Facts that may stand between two that are one."""
 _REMEMBERED = 1 << 16
@@ -76,16 +79,24 @@ class Succession:
         return place, self._queue.get(place)
 
     def _joins_step(self, fact: Step) -> bool:
-        place, before = self._waiting(self._steps, fact.rank)
-        if not isinstance(before, Step) or (before.step, before.attempt) != (fact.step, fact.attempt):
+        place, before = self._twin(fact, fact.rank)
+        if before is None and fact.rank in _SPEAK_FOR_THE_JOB:
+            place, before = self._twin(fact, 0 if fact.rank is None else None)
+        if before is None:
             return False
         self._queue[place] = replace(
             before,
+            rank=before.rank if before.rank == fact.rank else None,
             t=before.t if math.isfinite(before.t) else fact.t,
             host=before.host or fact.host,
             values={**before.values, **fact.values},
         )
         return True
+
+    def _twin(self, fact: Step, rank: int | None) -> tuple[int, Step | None]:
+        place, before = self._waiting(self._steps, rank)
+        is_twin = isinstance(before, Step) and (before.step, before.attempt) == (fact.step, fact.attempt)
+        return place, before if is_twin and isinstance(before, Step) else None
 
     def _joins_line(self, fact: Fault) -> bool:
         """Two readers found the same trouble in one line."""

@@ -7,12 +7,17 @@ file to itself, line by line (a CSV file, JSON lines); a document is read as a w
 from __future__ import annotations
 
 from train_ledger.sources.formats.collectives import Collectives
+from train_ledger.sources.formats.deepspeed import DeepSpeed
+from train_ledger.sources.formats.deepspeed_csv import DeepSpeedCsv
 from train_ledger.sources.formats.exceptions import Exceptions
 from train_ledger.sources.formats.format import Document, LineFormat, OwnedFormat
 from train_ledger.sources.formats.hf_trainer import HfTrainer
 from train_ledger.sources.formats.kernel import Kernel
 from train_ledger.sources.formats.launcher import Launcher
 from train_ledger.sources.formats.lightning_csv import LightningCsv
+from train_ledger.sources.formats.megatron import Megatron
+from train_ledger.sources.formats.megatron_progress import MegatronProgress
+from train_ledger.sources.formats.nanogpt import NanoGpt
 from train_ledger.sources.formats.signal_lines import SignalLines
 from train_ledger.sources.formats.slurm import Slurm
 from train_ledger.sources.formats.stacks import PySpyJson, PySpyText
@@ -30,12 +35,17 @@ LINE_FORMATS: tuple[type[LineFormat], ...] = (
     Slurm,
     Torchtitan,
     HfTrainer,
+    Megatron,
+    DeepSpeed,
+    NanoGpt,
 )
 OWNED_FORMATS: tuple[type[OwnedFormat], ...] = (
     SignalLines,
     PySpyText,
     TorchtitanSpans,
     LightningCsv,
+    MegatronProgress,
+    DeepSpeedCsv,
 )
 DOCUMENTS: tuple[Document, ...] = (
     PySpyJson,
