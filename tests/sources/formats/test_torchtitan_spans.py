@@ -400,13 +400,9 @@ json_values = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=5,
 )
+KINDS = ["step_start", "step_end", "a_error", "metric_value", "checkpoint_save_end"]
 records = st.dictionaries(
-    st.sampled_from(
-        "log_type log_type_name event_name value step relative_step rank time_us step_tags task_name tid pid "
-        "source message seq_id global_rank host_name".split()
-    ),
-    json_values
-    | st.sampled_from(["step_start", "step_end", "a_error", "metric_value", "checkpoint_save_end"]),
+    st.sampled_from([*torchtitan_record.Record.__struct_fields__]), json_values | st.sampled_from(KINDS)
 )
 
 

@@ -34,10 +34,10 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Printed:
-    """A dictionary as it was printed, quotes taken off; `front` is what stood before it."""
+    """A dictionary as it was printed, quotes taken off; those in `quoted` were rounded to be strings."""
 
     words: Mapping[str, str]
-    front: str
+    quoted: frozenset[str]
 
 
 def parts(text: str) -> Iterator[Bar | Printed]:
@@ -45,22 +45,24 @@ def parts(text: str) -> Iterator[Bar | Printed]:
     >>> line = " 50%|##5  | 6/12 [01:02<01:02, 10.3s/it]{'loss': '1.5', 'epoch': 0.5}"
     >>> for part in parts(line): print(part)
     Bar(done=6, total=12, elapsed_s=62.0)
-    Printed(words={'loss': '1.5', 'epoch': '0.5'}, front='')
+    Printed(words={'loss': '1.5', 'epoch': '0.5'}, quoted=frozenset({'loss'}))
     """
     place = 0
     for match in _PART.finditer(text):
         front, place = text[place : match.start()].strip(), match.end()
         if match["items"] is not None:
             if front[-2:] in _BEFORE and text[place : place + 1] in _AFTER:
-                yield Printed(
-                    {it[1]: it[2] if it[2] is not None else it[3].strip() for it in _items(match)}, front
-                )
+                yield _printed(match["items"])
         elif not front:
             yield Bar(int(match["done"]), int(match["total"]), _seconds(match["elapsed"]))
 
 
-def _items(match: re.Match[str]) -> Iterator[re.Match[str]]:
-    return _ITEM.finditer(match["items"])
+def _printed(items: str) -> Printed:
+    words = {it[1]: (it[2], it[3]) for it in _ITEM.finditer(items)}
+    quoted = frozenset(key for key, (word, _) in words.items() if word is not None)
+    return Printed(
+        {key: bare.strip() if word is None else word for key, (word, bare) in words.items()}, quoted
+    )
 
 
 def _seconds(clock: str) -> float:

@@ -40,7 +40,7 @@ class Where:
 class _Waiting:
     """A record whose bar has not been seen yet."""
 
-    words: dict[str, str]
+    printed: Printed
     numbers: dict[str, float]
     where: Where
     bars: int = 0
@@ -80,8 +80,7 @@ class Session:
             yield from self._bar(part, where)
         elif is_record(part.words):
             yield from self.pass_over()
-            words = dict(part.words)
-            self._waiting = _Waiting(words, numbers_of(words), where)
+            self._waiting = _Waiting(part, numbers_of(part.words), where)
             if not self._waiting.is_training:
                 yield from self._went_on(None, where)
                 self.pause()
@@ -143,9 +142,11 @@ class Session:
         tokens = waiting.numbers.get("num_input_tokens_seen")
         if tokens is None or not waiting.is_training:
             return None
-        word = waiting.words.get("train_runtime")
-        if word is not None and "train_runtime" in waiting.numbers:
-            return self._tokens.add(tokens, waiting.numbers["train_runtime"], resolution(word))
+        seconds = waiting.numbers.get("train_runtime")
+        if seconds is not None:
+            is_rounded = "train_runtime" in waiting.printed.quoted
+            finest_s = resolution(waiting.printed.words["train_runtime"]) if is_rounded else 0.0
+            return self._tokens.add(tokens, seconds, finest_s)
         return self._tokens.add(tokens, bar.elapsed_s, _BAR_RESOLUTION_S) if bar is not None else None
 
     def _pace(self, bar: Bar) -> dict[str, float]:
