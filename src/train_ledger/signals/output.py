@@ -11,7 +11,7 @@ import logging
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 __all__ = ["Output"]
@@ -21,20 +21,22 @@ class Output:
     """`log_s` of the thread that makes this, and `stdout_bytes` of all, until it is closed.
 
     A stream keeps being the object that it was: only its `write` and `flush` are replaced on it, which passes
-    everything on. Where somebody has replaced them since, they are left when this is closed.
+    everything on. Where somebody has replaced them since, they are left when this is closed. `streams` are
+    stdout and stderr where they are not given.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, streams: Iterable[Any] | None = None) -> None:
         self._thread = threading.get_ident()
         self._spent_s = 0.0
         self._bytes = 0
         self._busy = False
-        self._replaced: list[tuple[Any, str, Any]] = []
+        self._replaced: list[tuple[Any, str, Any, Any]] = []
         self._call_handlers = logging.Logger.callHandlers
         self._timed_handlers = self._timed(self._call_handlers)
         logging.Logger.callHandlers = self._timed_handlers  # type: ignore[method-assign]
-        streams = {id(stream): stream for stream in (sys.stdout, sys.stderr) if stream is not None}
-        counted = [self._count(stream) for stream in streams.values()]
+        found = (sys.stdout, sys.stderr) if streams is None else streams
+        there = {id(stream): stream for stream in found if stream is not None}
+        counted = [self._count(stream) for stream in there.values()]
         self._counting = bool(counted) and all(counted)
 
     def take(self) -> dict[str, float]:
@@ -45,20 +47,23 @@ class Output:
     def close(self) -> None:
         if logging.Logger.callHandlers is self._timed_handlers:
             logging.Logger.callHandlers = self._call_handlers  # type: ignore[method-assign]
-        for stream, name, ours in self._replaced:
-            if vars(stream).get(name) is ours:
+        for stream, name, ours, theirs in self._replaced:
+            if vars(stream).get(name) is not ours:
+                continue
+            if theirs is None:
                 delattr(stream, name)
+            else:
+                setattr(stream, name, theirs)
         self._replaced.clear()
 
     def _count(self, stream: Any) -> bool:
         """Whether what is written to `stream` can be counted."""
         try:
-            if "write" in vars(stream) or "flush" in vars(stream):
-                return False  # somebody else's, to whom it must be given back
             write, flush = stream.write, stream.flush
             for name, timed in (("write", self._timed(self._adding(write))), ("flush", self._timed(flush))):
+                theirs = vars(stream).get(name)
                 setattr(stream, name, timed)
-                self._replaced.append((stream, name, timed))
+                self._replaced.append((stream, name, timed, theirs))
         except (AttributeError, TypeError):  # a stream that lets nothing be set on it
             return False
         return True
@@ -66,7 +71,8 @@ class Output:
     def _adding(self, write: Callable[[str], Any]) -> Callable[[str], Any]:
         def counted(text: str, /) -> Any:
             written = write(text)
-            self._bytes += len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
+            if isinstance(text, str):
+                self._bytes += len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
             return written
 
         return counted
