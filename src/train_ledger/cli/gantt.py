@@ -65,8 +65,8 @@ def gantt(
     """Draw what all ranks did, as a trace for Perfetto.
 
     A row for each rank: its steps and their parts, phases, checkpoints, faults and restarts, and the spans of
-    torchtitan's structured logs, on the clock of rank 0's host. Open the file at https://ui.perfetto.dev or in
-    chrome://tracing.
+    torchtitan's structured logs, on the clock of rank 0's host. Open the file at https://ui.perfetto.dev or
+    in chrome://tracing.
 
     \b
     Example:

@@ -103,9 +103,9 @@ class HelperProcess:
         said = self._words.decode(errors="replace").strip().splitlines()
         return said[-1].strip() if said and status else "its process ended"
 
-    def leave(self) -> None:
-        """Nobody will wait for it any more: it ends by itself, but one that takes nothing is ended."""
-        if self.ended is None and self.lost:
+    def leave(self, *, kill: bool) -> None:
+        """Nobody will wait for it any more: it ends by itself, but to `kill` ends one that takes nothing."""
+        if kill and self.ended is None and self.lost:
             with contextlib.suppress(OSError):
                 self._process.kill()
         self.let_go()

@@ -17,7 +17,7 @@ import weakref
 from collections import deque
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from train_ledger.run_dir import RunDir
 from train_ledger.signals.attempt import next_attempt
@@ -26,6 +26,9 @@ from train_ledger.signals.rotation import Rotation
 from train_ledger.signals.sink import Sink
 from train_ledger.signals.stderr import Stderr
 from train_ledger.signals.values import detail, plain, whole
+
+if TYPE_CHECKING:
+    from train_ledger.signals.writers import Writer
 
 __all__ = ["SignalLogger"]
 
@@ -67,6 +70,8 @@ class SignalLogger:
         self.rank = rank
         self.path = RunDir(Path(run_dir)).signals_of(rank)
         self.refused_values = 0
+        self.also: tuple[Writer, ...] = ()
+        """Who else gets the numbers of steps."""
         self._attempt = attempt
         self._tickets = itertools.count()
         self._queue: deque[_Entry] = deque(maxlen=queue_lines)
@@ -119,7 +124,10 @@ class SignalLogger:
         if compute_by is not None:
             fields["compute_by"] = compute_by
         if not self._silent:
-            self._queue.append((next(self._tickets), time.time(), step, fields, None))
+            now = time.time()
+            self._queue.append((next(self._tickets), now, step, fields, None))
+            for writer in self.also:
+                writer.put(step, now, fields)
 
     def event(self, name: str, /, *, t: float | None = None, step: int | None = None, **details: Any) -> None:
         """One event line, such as `ckpt_saved`; `t` is now where it is not given.

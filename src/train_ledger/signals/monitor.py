@@ -14,7 +14,7 @@ import os
 import time
 from collections.abc import Iterable
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from train_ledger.run_dir import RunDir
 from train_ledger.signals.attendant import Attendant
@@ -35,7 +35,14 @@ from train_ledger.signals.saving import Evaluation, Loading, Saving
 from train_ledger.signals.throughput import Throughput
 from train_ledger.signals.values import detail
 
+if TYPE_CHECKING:
+    from train_ledger.signals.writers import Writer
+
 __all__ = ["Monitor"]
+
+_AT_END_S = 10.0
+_AFTER_DEATH_S = 1.0
+"""How long what the numbers go to is waited for; it writes what is left by itself, but is told of no more."""
 
 Batch = TypeVar("Batch")
 
@@ -175,6 +182,14 @@ class Monitor:
         """An event `warning`: what the readers of the run should know of its own signals."""
         self.event("warning", about=about, message=message)
 
+    def also_to(self, writer: Writer) -> None:
+        """Have the numbers of steps go to `writer`, too, which is closed with the monitor."""
+        trouble = writer.start()
+        if trouble:
+            self.warn("writers", trouble)
+        else:
+            self.logger.also = (*self.logger.also, writer)
+
     def close(self) -> None:
         """The run ended as it should: end the phases, write `run_end` and what is left. Called at exit.
 
@@ -195,6 +210,10 @@ class Monitor:
         if self._held and self.last_step is not None:
             self.logger.log_fields(self.last_step, self._held)
         self._phases.close_all()
+        for writer in self.logger.also:
+            writer.close_soon()
+        for writer in self.logger.also:
+            writer.wait(_AFTER_DEATH_S if self._ending.died else _AT_END_S)
         if not self._ending.died:
             self.event("run_end")
         self.logger.close()

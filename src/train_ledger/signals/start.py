@@ -11,6 +11,7 @@ from typing import Any
 from train_ledger.run_dir import RunDir, RunDirError
 from train_ledger.signals import family, flight
 from train_ledger.signals.attempt import next_attempt
+from train_ledger.signals.audience import invite
 from train_ledger.signals.bounded import within
 from train_ledger.signals.bystander import Bystander
 from train_ledger.signals.gpu import gpu_of
@@ -47,6 +48,8 @@ def start(
     collectives: bool = True,
     rotate_bytes: int = DEFAULT_BYTES,
     rotate_keep: int | None = None,
+    tensorboard: bool | str | os.PathLike[str] | None = None,
+    wandb: bool | Mapping[str, Any] | None = None,
     **run_json: Any,
 ) -> Monitor:
     """Begin to write this rank's signals into `run_dir`; call it before `init_process_group`.
@@ -59,6 +62,10 @@ def start(
     training. `collectives=False` leaves the methods of torch's process groups as they are; compute_s and
     comm_wait_s are then not known. The signal file gets its next name at about `rotate_bytes` (0: never), and
     `rotate_keep` older ones are kept (None: all).
+
+    `tensorboard` (a folder, or True for RUN/tensorboard) and `wandb` (what `wandb.init` is given, or True)
+    get the numbers of every step, too, of the one rank that has the loss; each by its own library, which runs
+    in a process of its own and is waited for only at the end, for ten seconds at most.
 
     A second call in one process closes the first monitor and counts as a new attempt. In a child of the
     process that speaks for this rank already – a loader's worker that imports the script anew – the monitor
@@ -110,17 +117,17 @@ def start(
         monitor.warn(
             "start", f"{', '.join(refused)} given to start() cannot be used and is left out: {_WANTED}"
         )
-    if me.rank == 0 and ready:
-        constants = {
-            "world_size": me.world_size,
-            "parallelism": layout,
-            "model": shape,
-            "device": gpu.get("gpu_name"),
-            **run_json,
-            "peak_flops": throughput.peak,
-        }
-        if not within(_PATIENCE_S, lambda: _write_run(place, constants), False):
-            monitor.warn("run.json", f"{place.run_json} could not be written")
+    constants = {
+        "world_size": me.world_size,
+        "parallelism": layout,
+        "model": shape,
+        "device": gpu.get("gpu_name"),
+        **run_json,
+        "peak_flops": throughput.peak,
+    }
+    if me.rank == 0 and ready and not within(_PATIENCE_S, lambda: _write_run(place, constants), False):
+        monitor.warn("run.json", f"{place.run_json} could not be written")
+    invite(monitor, tensorboard=tensorboard, wandb=wandb, constants=constants)
     monitor.logger.flush(_TOLD_S)  # who this is stands in the file before anything can lock Python up
     return monitor
 

@@ -10,6 +10,7 @@ then it sends by itself.
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import time
@@ -70,6 +71,7 @@ class Writer:
         self._stderr = Stderr()
         self._wake = threading.Event()
         self._deadline: float | None = None
+        self._hurried = False
         self._silent = False
         self._thread = threading.Thread(target=self._run, name=f"train-ledger-{program}", daemon=True)
 
@@ -103,9 +105,14 @@ class Writer:
             self._deadline = time.monotonic() + self._close_s
             self._wake.set()
 
-    def wait(self) -> None:
-        """Until all is written, but not for longer than is promised; says what was dropped."""
+    def wait(self, patience_s: float = math.inf) -> None:
+        """Until all is written, but not for longer than is promised; says what was dropped.
+
+        A library that takes nothing is ended only where it had all of the time.
+        """
         self.close_soon()
+        if time.monotonic() + patience_s < (self._deadline or math.inf):
+            self._deadline, self._hurried = time.monotonic() + patience_s, True
         if self._thread.is_alive() and self._deadline is not None:
             self._thread.join(max(0.0, self._deadline + 1.0 - time.monotonic()))
         self._silent = True
@@ -192,7 +199,7 @@ class Writer:
         self._queue.clear()
         if self._helper is not None:
             self._dropped += self._helper.lost
-            self._helper.leave()
+            self._helper.leave(kill=not self._hurried)
 
     def _may_still_write(self) -> bool:
         if self._helper is not None:

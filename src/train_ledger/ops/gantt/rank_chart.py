@@ -220,8 +220,8 @@ def _title(fact: Event) -> str:
         return f"{fact.name} {fact.step}"
     if fact.name == "run_start":
         return f"attempt {fact.attempt} starts"
-    about = {"exception": "type", "signal": "number", "warning": "about"}.get(fact.name)
-    return f"{fact.name} {_short(fact.details.get(about))}" if about in fact.details else fact.name
+    about = {"exception": "type", "signal": "number", "warning": "about"}.get(fact.name, "")
+    return f"{fact.name} {_short(fact.details[about])}" if about in fact.details else fact.name
 
 
 def _short(value: object) -> object:

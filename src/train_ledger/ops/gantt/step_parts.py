@@ -1,9 +1,9 @@
 """Where within a step do its parts stand, when only their durations are known?
 
-In the order of a training loop: data, forward, backward, optimizer, checkpoint, each directly after the other
-from the step's start on; what is waited in collectives is the end of the backward pass, since there the
-gradients are reduced. That is a reconstruction. The sum may fall short of the step (the rest is other work) or
-exceed it (GPU times are those of the step before); what does not fit is cut at the step's end and says so.
+In the order of a training loop: data, forward, backward, optimizer, checkpoint, each directly after the
+other from the step's start on; what is waited in collectives is the end of the backward pass, since there the
+gradients are reduced. That is a reconstruction. The sum may fall short of the step (the rest is other work)
+or exceed it (GPU times are those of the step before); what does not fit is cut at the step's end.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ class Part(NamedTuple):
 def parts_of(values: Mapping[str, float], start_us: int, end_us: int) -> list[Part]:
     """The parts of a step, an outer one before what it holds; none goes beyond the step, none overlaps.
 
-    >>> parts_of({"data_wait_s": 1e-6, "fwd_s": 2e-6, "bwd_s": 9e-6, "comm_wait_s": 4e-6}, 100, 110)
-    [Part(name='data', start_us=100, end_us=101, seconds=1e-06),
-     Part(name='forward', start_us=101, end_us=103, seconds=2e-06),
-     Part(name='backward', start_us=103, end_us=110, seconds=9e-06),
-     Part(name='comm_wait', start_us=106, end_us=110, seconds=4e-06)]
+    >>> for part in parts_of({"data_wait_s": 1e-6, "bwd_s": 9e-6, "comm_wait_s": 4e-6}, 100, 108):
+    ...     print(*part)
+    data 100 101 1e-06
+    backward 101 108 9e-06
+    comm_wait 104 108 4e-06
     """
     by_passes = "fwd_s" in values or "bwd_s" in values
     parts: list[Part] = []

@@ -1,8 +1,8 @@
 """What does one rank's row of the Gantt show, from torchtitan's structured logs?
 
 Spans have true times. An end closes the span of its name that its task opened last; tasks of one process
-overlap, so each has a thread of its own. A span whose end never came – the process was killed – is drawn up to
-the last record. Each file is one start of the process.
+overlap, so each has a thread of its own. A span whose end never came – the process was killed – is drawn up
+to the last record. Each file is one start of the process.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """How does a trace get into a file that Perfetto opens, event by event?
 
-The JSON object of the Chrome trace event format: complete events (`X`), instants (`i`), counters (`C`) and the
-metadata (`M`) that names processes and threads. Times are whole microseconds since 1970. Nothing is kept but
-a buffer, so that a trace may be larger than the memory.
+The JSON object of the Chrome trace event format: complete events (`X`), instants (`i`), counters (`C`) and
+the metadata (`M`) that names processes and threads. Times are whole microseconds since 1970. Nothing is kept
+but a buffer, so that a trace may be larger than the memory.
 """
 
 from __future__ import annotations

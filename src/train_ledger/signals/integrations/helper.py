@@ -48,7 +48,7 @@ class Steps:
             if content == "end":
                 break
             step, t, fields = content
-            yield step, t, {name: _number(value) for name, value in fields.items()}
+            yield step, t, _numbers(fields)
             self._acknowledge()
         else:
             os.dup2(self._nowhere, 2)
@@ -92,9 +92,13 @@ def tagged(fields: Mapping[str, float]) -> dict[str, float]:
     return {name if "/" in name else f"train/{name}": value for name, value in fields.items()}
 
 
-def _number(value: Any) -> float:
-    """Words stand for numbers that JSON has none for; an integer may be larger than any float."""
-    try:
-        return value if isinstance(value, int) and abs(value) < 1 << 53 else float(value)
-    except (OverflowError, ValueError, TypeError):
-        return math.inf
+def _numbers(fields: Mapping[str, Any]) -> dict[str, float]:
+    """Without the words of a line; an integer may be larger than any float."""
+    numbers = {}
+    for name, value in fields.items():
+        if isinstance(value, int | float):
+            try:
+                numbers[name] = value if abs(value) < 1 << 53 else float(value)
+            except OverflowError:
+                numbers[name] = math.copysign(math.inf, value)
+    return numbers
