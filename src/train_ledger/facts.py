@@ -7,11 +7,13 @@ frozen, carries its own time and says which file and line it was read from.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
-__all__ = ["Event", "Fact", "Fault", "Step"]
+from train_ledger.fields import FIELDS
+
+__all__ = ["Event", "Fact", "Fault", "PlainStep", "Step", "Stretch"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,3 +71,41 @@ class Fault:
 
 
 Fact: TypeAlias = Step | Event | Fault
+
+
+class PlainStep(Protocol):
+    """A step whose line tells nothing odd; every field of `FIELDS` is an attribute, None where absent."""
+
+    @property
+    def t(self) -> float: ...
+    @property
+    def step(self) -> int: ...
+    @property
+    def loss(self) -> float | None: ...
+    @property
+    def step_time_s(self) -> float | None: ...
+    @property
+    def ckpt_s(self) -> float | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Steps that one rank completed in a row in one attempt: each higher than the last, all values finite.
+
+    Stands for so many `Step`s, `earlier` and then `last`, which alone is there in full: of a step that
+    another one follows nobody asks for fields that are not in `FIELDS`, nor where it stood.
+    """
+
+    earlier: Sequence[PlainStep]
+    last: Step
+
+    def steps(self) -> Iterator[Step]:
+        """The facts that it stands for, in order."""
+        yield from map(self.step_of, self.earlier)
+        yield self.last
+
+    def step_of(self, plain: PlainStep) -> Step:
+        """The fact of one of the earlier steps."""
+        values = {name: value for name in FIELDS if (value := getattr(plain, name)) is not None}
+        last = self.last
+        return Step(plain.t, plain.step, last.rank, last.attempt, last.host, values=values)

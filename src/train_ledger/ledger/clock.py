@@ -9,23 +9,26 @@ hang only some completed the last one, which is why it takes shared steps.
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from operator import sub
 from statistics import median
 
-from train_ledger.facts import Step
+from train_ledger.facts import PlainStep, Step
 
-__all__ = ["HostClocks", "RankClock", "StepKey"]
+__all__ = ["HostClocks", "Lap", "RankClock"]
 
-StepKey = tuple[int, int, int]
-"""(attempt, lap, step); the lap counts how often the step went back within an attempt."""
+Lap = tuple[int, int]
+"""(attempt, how often the step went back within it): steps rise within a lap."""
 
 _JUMP_S = 5.0
 """Lines of one rank may come out of order by less; more is a jump."""
 
 _SHARED_STEPS = 5
-_ZERO_STEPS = 20_000
-_PENDING_TIMES = 200_000
+_ZERO_STEPS = 10_000
+_WAITING_STEPS = 200_000
 
 
 class RankClock:
@@ -74,6 +77,28 @@ class RankClock:
         self._last_t = t if self._last_t is None else max(t, self._last_t)
         return t
 
+    def carried(
+        self, steps: Sequence[PlainStep], previous_step: int, previous_t: float
+    ) -> list[float] | None:
+        """The carried times of rising steps that follow `previous_step`, if none falls back and none jumps.
+
+        What `of_step` gives for each of them, of a rank that neither saves nor evaluates in between;
+        `went_on` is to be told when they are folded.
+        """
+        times = [step.t + self.shift_s for step in steps]
+        if self._last_step != previous_step or times[0] < previous_t or sorted(times) != times:
+            return None
+        if self.steady_timer:
+            passed_s = [*map(sub, times, [previous_t, *times[:-1]])]
+            if not _are_timed(passed_s, steps, previous_step):
+                return None
+        return times
+
+    def went_on(self, step: int, t: float) -> None:
+        """Steps up to this one were folded at their carried times, the last of which is `t`."""
+        self._last_step = step
+        self._last_t = t if self._last_t is None else max(t, self._last_t)
+
     def _jump(self, passed_s: float, step: Step, steps: int, paused: bool) -> float:
         timed_s = step.values.get("step_time_s", math.nan)
         timed = self.steady_timer and not paused and steps == 1 and math.isfinite(timed_s) and timed_s >= 0
@@ -84,51 +109,109 @@ class RankClock:
         return 0.0
 
 
+def _are_timed(passed_s: list[float], steps: Sequence[PlainStep], previous_step: int) -> bool:
+    """Whether no step that follows its predecessor directly took other than its timer says."""
+    timed_s = [step.step_time_s for step in steps]
+    off_s = [*map(sub, passed_s, [math.inf if timed is None else timed for timed in timed_s])]
+    if max(off_s) <= _JUMP_S and min(off_s) >= -_JUMP_S:
+        return True
+    numbers = [step.step for step in steps]
+    strides = map(sub, numbers, [previous_step, *numbers[:-1]])
+    return not any(
+        stride == 1 and timed is not None and timed >= 0 and abs(off) > _JUMP_S
+        for stride, timed, off in zip(strides, timed_s, off_s, strict=True)
+    )
+
+
 class HostClocks:
-    """How far each rank's host is off the clock of rank 0's host, from the newest steps both completed."""
+    """How far each rank's host is off the clock of rank 0's host, from the newest steps both completed.
+
+    What the ranks completed is kept until rank 0 has come as far, and compared when somebody asks. Where a
+    rank and rank 0 are read so far apart that more would have to be kept, the oldest steps are given up.
+    """
 
     def __init__(self) -> None:
-        self._zero: dict[StepKey, float] = {}
-        self._pending: dict[StepKey, dict[int, float]] = {}
+        self._zero: dict[Lap, dict[int, float]] = {}
+        self._zero_steps = 0
+        self._waiting: dict[int, dict[Lap, tuple[list[int], list[float]]]] = {}
+        self._waiting_steps = 0
         self._leads: dict[int, deque[float]] = {}
-        self._pending_times = 0
 
-    def completed(self, rank: int, key: StepKey, t: float) -> None:
-        """A rank completed a step at `t` on its own clock."""
+    def completed(self, rank: int, lap: Lap, steps: Sequence[int], times: Sequence[float]) -> None:
+        """A rank completed rising steps of one lap at these times on its own clock."""
         if rank == 0:
-            self._zero_completed(key, t)
-        elif key in self._zero:
-            self._lead(rank, t - self._zero[key])
-        else:
-            self._wait(rank, key, t)
-
-    def _wait(self, rank: int, key: StepKey, t: float) -> None:
-        self._pending.setdefault(key, {})[rank] = t
-        self._pending_times += 1
-        while self._pending_times > _PENDING_TIMES:
-            self._pending_times -= len(self._pending.pop(next(iter(self._pending))))
-
-    def _zero_completed(self, key: StepKey, t: float) -> None:
-        if key in self._zero:
+            self._zero.setdefault(lap, {}).update(zip(steps, times, strict=True))
+            self._zero_steps += len(steps)
+            if self._zero_steps > 2 * _ZERO_STEPS:
+                self._compare()
+                self._forget_zero()
             return
-        self._zero[key] = t
-        if len(self._zero) > _ZERO_STEPS:
-            del self._zero[next(iter(self._zero))]
-        waiting = self._pending.pop(key, {})
-        self._pending_times -= len(waiting)
-        for rank, other_t in waiting.items():
-            self._lead(rank, other_t - t)
+        waiting_steps, waiting_times = self._waiting.setdefault(rank, {}).setdefault(lap, ([], []))
+        waiting_steps += steps
+        waiting_times += times
+        self._waiting_steps += len(steps)
+        if self._waiting_steps > _WAITING_STEPS:
+            self._compare()
+            if self._waiting_steps > _WAITING_STEPS // 2:
+                self._forget_waiting()
 
-    def _lead(self, rank: int, lead_s: float) -> None:
-        leads = self._leads.get(rank)
-        if leads is None:
-            leads = self._leads[rank] = deque(maxlen=_SHARED_STEPS)
-        leads.append(lead_s)
+    def _compare(self) -> None:
+        """Take the leads of all steps that rank 0 has come to by now, and keep the later ones."""
+        if not self._zero:
+            return
+        newest = next(reversed(self._zero))
+        step = next(reversed(self._zero[newest]))
+        left = 0
+        for rank, laps in self._waiting.items():
+            for lap in [lap for lap in laps if lap <= newest]:
+                steps, times = laps[lap]
+                reached = bisect_right(steps, step) if lap == newest else len(steps)
+                self._take_leads(rank, self._zero.get(lap, {}), steps[:reached], times[:reached])
+                del steps[:reached], times[:reached]
+                if not steps:
+                    del laps[lap]
+            left += sum(len(steps) for steps, _ in laps.values())
+        self._waiting_steps = left
+
+    def _take_leads(
+        self, rank: int, zero: Mapping[int, float], steps: Sequence[int], times: Sequence[float]
+    ) -> None:
+        shared = (
+            t - zero[step] for step, t in zip(reversed(steps), reversed(times), strict=True) if step in zero
+        )
+        newest = list(islice(shared, _SHARED_STEPS))
+        if newest:
+            self._leads.setdefault(rank, deque(maxlen=_SHARED_STEPS)).extend(reversed(newest))
+
+    def _forget_zero(self) -> None:
+        """Keep the newest steps of rank 0 alone."""
+        excess = self._zero_steps - _ZERO_STEPS
+        for lap in list(self._zero):
+            times = self._zero[lap]
+            if len(times) > excess:
+                self._zero[lap] = dict(islice(times.items(), excess, None))
+                break
+            excess -= len(times)
+            del self._zero[lap]
+        self._zero_steps = _ZERO_STEPS
+
+    def _forget_waiting(self) -> None:
+        """Keep the newer half of what each rank completed."""
+        for laps in self._waiting.values():
+            excess = sum(len(steps) for steps, _ in laps.values()) // 2
+            for lap, (steps, times) in list(laps.items()):
+                gone = min(excess, len(steps))
+                excess -= gone
+                self._waiting_steps -= gone
+                del steps[:gone], times[:gone]
+                if not steps:
+                    del laps[lap]
 
     def lead_s(self, rank: int) -> float | None:
         """Seconds that this rank is ahead of rank 0 by its own steps; None before the first shared one."""
         if rank == 0:
             return 0.0
+        self._compare()
         leads = self._leads.get(rank)
         return median(leads) if leads else None
 
@@ -137,6 +220,7 @@ class HostClocks:
 
         Ranks whose host is unknown stand for themselves.
         """
+        self._compare()
         by_host: dict[str, list[float]] = {}
         for rank, leads in self._leads.items():
             by_host.setdefault(_host(rank, host_of), []).append(median(leads))

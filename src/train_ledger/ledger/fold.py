@@ -6,12 +6,12 @@ polls of any size, and files read one after the other, give the same state.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import median_high
 from typing import Any
 
 from train_ledger.config import Config
-from train_ledger.facts import Event, Fact, Fault, Step
+from train_ledger.facts import Event, Fact, Fault, PlainStep, Step, Stretch
 from train_ledger.fields import read_number, read_world_size
 from train_ledger.ledger.attempts import AttemptFold
 from train_ledger.ledger.clock import HostClocks
@@ -24,6 +24,9 @@ from train_ledger.ledger.state import Attempt, RunState
 
 __all__ = ["Fold"]
 
+
+_ENTRY = 3
+"""Steps after which a rank that goes on evenly does so: two that warm up, and one that goes back."""
 
 _LATEST_T = 1e11
 """As in signal lines: a later time is no time."""
@@ -78,6 +81,32 @@ class Fold:
         if rank.attempt != attempt_before and rank.began_t is not None:
             self._attempt(rank.attempt).heard(rank.rank, rank.began_t)
 
+    def add_stretch(self, stretch: Stretch) -> None:
+        """Fold steps in a row, to the same state as one by one.
+
+        The first one or two and the last are folded so, and those between them at once where nothing about
+        their rank or their times asks for more.
+        """
+        place, last = 0, stretch.last
+        while place < len(stretch.earlier):
+            self.add(stretch.step_of(stretch.earlier[place]))
+            place += 1
+            if place <= _ENTRY and self._go_on(stretch.earlier[place:], last):
+                break
+        self.add(last)
+
+    def _go_on(self, steps: Sequence[PlainStep], last: Step) -> bool:
+        """Whether the steps before `last` could be folded at once, and so were."""
+        rank = self._ranks.get(last.rank) if last.rank is not None else None
+        if not steps or rank is None or rank.attempt != last.attempt:
+            return False
+        times = rank.carried(steps)
+        if times is None:
+            return False
+        lap = rank.go_on(steps, times, last)
+        self._clocks.completed(rank.rank, lap, [step.step for step in steps], times)
+        return True
+
     def add_all(self, facts: Iterable[Fact]) -> None:
         for fact in facts:
             self.add(fact)
@@ -92,11 +121,11 @@ class Fold:
         if fact.attempt < rank.attempt:
             self._attempt(fact.attempt).reached(rank.rank, fact.step)
             return
-        key = rank.add_step(fact)
-        if key is None or rank.step_t is None:
+        lap = rank.add_step(fact)
+        if lap is None or rank.step_t is None:
             return
         self._attempt(rank.attempt).completed(rank.rank, fact.step, rank.step_t)
-        self._clocks.completed(rank.rank, key, rank.step_t)
+        self._clocks.completed(rank.rank, lap, (fact.step,), (rank.step_t,))
 
     def _add_event(self, rank: RankFold, fact: Event) -> None:
         rank.add_event(fact)

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from statistics import median
 from typing import Any
 
-from train_ledger.facts import Event, Fault, Step
-from train_ledger.ledger.clock import RankClock, StepKey
+from train_ledger.facts import Event, Fault, PlainStep, Step
+from train_ledger.fields import FIELDS
+from train_ledger.ledger.clock import Lap, RankClock
 from train_ledger.ledger.phases import PhaseFold
 from train_ledger.ledger.state import RankState
 
@@ -25,6 +27,8 @@ _HEALTHY_STEPS = 100
 
 _WARM_UP_STEPS = 2
 """The first steps of an attempt compile, tune and fill caches: they are no steady ones."""
+
+_COUNTERS = frozenset(name for name, field in FIELDS.items() if field.kind == "counter")
 
 
 class RankFold:
@@ -78,8 +82,8 @@ class RankFold:
 
     # -- what is folded
 
-    def add_step(self, fact: Step) -> StepKey | None:
-        """Fold a step; returns its key where it moved this rank's step clock on, else None."""
+    def add_step(self, fact: Step) -> Lap | None:
+        """Fold a step; returns its lap where it moved this rank's step clock on, else None."""
         if not self._joins(fact.attempt, fact.host):
             return None
         self._shown = None
@@ -99,7 +103,7 @@ class RankFold:
                 self._time_step(fact, max(0.0, t - previous_t), fact.step - previous)
             t = max(t, previous_t)
         self._complete(fact, t)
-        return (self.attempt, self.lap, fact.step)
+        return (self.attempt, self.lap)
 
     def _joins(self, attempt: int, host: str | None) -> bool:
         """Whether the fact is of the current attempt, which a higher one becomes."""
@@ -136,6 +140,7 @@ class RankFold:
         """The step went back within an attempt: a restart that nobody counted."""
         self.lap += 1
         self._steps = 0
+        self.values = {}
         self.nonfinite_step = self.nonfinite_t = self.nonfinite_since_t = self.nonfinite_since_step = None
 
     def _time_step(self, fact: Step, interval_s: float, stride: int) -> None:
@@ -153,13 +158,67 @@ class RankFold:
             self.first_step_t = t
             self.warm_up_s = t - (self.began_t if self.began_t is not None else t)
         self.step, self.step_t = fact.step, t
-        self.values = fact.values
+        self.values = self._with_counters(fact.values)
         self._steps += 1
         self.phases.step_completed()
         if self.ended or self.exception or self.signal:
             self.ended, self.exception, self.signal = False, None, None
         if self.gone_t is not None and t > self.gone_t:
             self.gone_t = None
+
+    def _with_counters(self, values: Mapping[str, float]) -> Mapping[str, float]:
+        """Counters are not told in every line, and have not gone back to 0 where they are not."""
+        told_before = (_COUNTERS - values.keys()) & self.values.keys()
+        return {**values, **{name: self.values[name] for name in told_before}} if told_before else values
+
+    # -- many steps at once
+
+    def carried(self, steps: Sequence[PlainStep]) -> list[float] | None:
+        """The carried times of these steps of the current attempt, where each just goes on from the last.
+
+        None where one of them has to be looked at by itself, with `add_step`.
+        """
+        if self.step is None or self.step_t is None or self.phases.paused or self._steps < _WARM_UP_STEPS:
+            return None
+        return self.clock.carried(steps, self.step, self.step_t) if steps[0].step > self.step else None
+
+    def go_on(self, steps: Sequence[PlainStep], times: Sequence[float], following: Step) -> Lap:
+        """Fold steps at their `carried` times; what the step that follows them says anyway is left to it."""
+        self._loss_seen = self._loss_seen or any(step.loss is not None for step in steps)
+        self._time_steps(steps, times)
+        counters = {
+            name: number
+            for name in _COUNTERS - following.values.keys()
+            if (number := _newest(steps, name)) is not None
+        }
+        self.values = {**self.values, **counters}
+        self.clock.went_on(steps[-1].step, times[-1])
+        self._hear(times[-1])
+        self.step, self.step_t = steps[-1].step, times[-1]
+        self._steps += len(steps)
+        return (self.attempt, self.lap)
+
+    def _time_steps(self, steps: Sequence[PlainStep], times: Sequence[float]) -> None:
+        durations_s: list[float] = []
+        for place in range(len(steps) - 1, -1, -1):
+            if not (steps[place].ckpt_s or 0.0) > 0:
+                durations_s.append(self._duration_s(steps, times, place))
+                if len(durations_s) == _WINDOW:
+                    break
+        if durations_s:
+            self.durations_s.extend(reversed(durations_s))
+            self._steady_s = None
+
+    def _duration_s(self, steps: Sequence[PlainStep], times: Sequence[float], place: int) -> float:
+        timed_s = steps[place].step_time_s
+        if timed_s is not None and timed_s > 0:
+            return timed_s
+        before, before_t = (steps[place - 1].step, times[place - 1]) if place else (self.step, self.step_t)
+        if before is None or before_t is None:
+            raise AssertionError("many steps at once follow one")
+        return (times[place] - before_t) / (steps[place].step - before)
+
+    # -- what else is folded
 
     def add_event(self, fact: Event) -> None:
         """Fold an event; those of the process table say when they were seen, not that the rank was heard."""
@@ -253,6 +312,14 @@ class RankFold:
             nonfinite_step=self.nonfinite_step,
             nonfinite_t=_less(self.nonfinite_t, lead_s),
         )
+
+
+def _newest(steps: Sequence[PlainStep], name: str) -> float | None:
+    """What the last of them that tells this field says of it."""
+    numbers: list[float | None] = [*map(attrgetter(name), steps)]
+    if numbers.count(None) == len(numbers):
+        return None
+    return next(number for number in reversed(numbers) if number is not None)
 
 
 def _less(t: float | None, lead_s: float) -> float | None:

@@ -24,14 +24,14 @@ from train_ledger.fields import (
     read_world_size,
 )
 
-__all__ = ["SignalDecoder"]
+__all__ = ["LARGEST_STEP", "LATEST_T", "SignalDecoder"]
 
 _OWN_KEYS = ("t", "step", "rank", "attempt", "event", *WORDS)
-_LATEST_T = 1e11
+LATEST_T = 1e11
 """Unix seconds of the year 5138: what is larger are milliseconds, or no time at all."""
 
 _NUMBERS = frozenset({float, int})
-_LARGEST_STEP = (1 << 63) - 1
+LARGEST_STEP = (1 << 63) - 1
 _HALF_A_PAIR = re.compile("[\ud800-\udfff]")
 _decode = msgspec.json.Decoder().decode
 
@@ -169,7 +169,7 @@ def _time(line: dict[str, Any]) -> float:
     if value is None:
         raise _BadLineError("missing_field t")
     t = read_number(value)
-    if t is None or not abs(t) < _LATEST_T:
+    if t is None or not abs(t) < LATEST_T:
         raise _BadLineError("bad_number t")
     return t
 
@@ -178,9 +178,7 @@ def _rank(line: dict[str, Any], of_file: int | None) -> int:
     return _whole(line, "rank", of_file, largest=LARGEST_WORLD_SIZE - 1)
 
 
-def _whole(
-    line: dict[str, Any], key: str, default: int | None = None, *, largest: int = _LARGEST_STEP
-) -> int:
+def _whole(line: dict[str, Any], key: str, default: int | None = None, *, largest: int = LARGEST_STEP) -> int:
     value = line.get(key)
     if value is None:
         value = default
