@@ -40,8 +40,9 @@ class Printed:
     quoted: frozenset[str]
 
 
-def parts(text: str) -> Iterator[Bar | Printed]:
-    """
+def parts(text: str) -> Iterator[Bar | Printed | str]:
+    """All of one line; what stands behind the last of them, where it is not blank, comes as text.
+
     >>> line = " 50%|##5  | 6/12 [01:02<01:02, 10.3s/it]{'loss': '1.5', 'epoch': 0.5}"
     >>> for part in parts(line): print(part)
     Bar(done=6, total=12, elapsed_s=62.0)
@@ -55,6 +56,8 @@ def parts(text: str) -> Iterator[Bar | Printed]:
                 yield _printed(match["items"])
         elif not front:
             yield Bar(int(match["done"]), int(match["total"]), _seconds(match["elapsed"]))
+    if rest := text[place:].rstrip():
+        yield rest
 
 
 def _printed(items: str) -> Printed:

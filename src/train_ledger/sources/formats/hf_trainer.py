@@ -71,15 +71,14 @@ class HfTrainer:
         where = Where(_seconds(text, line), line.rank, line.host, source)
         yield from self._summed(whose, text)
         session = self._session(whose)
-        found = False
         for part in parts(text):
-            found = True
-            yield from session.read(part, where)
-            self._total = session.total
-        if not found:
+            if not isinstance(part, str):
+                yield from session.read(part, where)
+                self._total = session.total
+                continue
             yield from session.pass_over()
-            if len(text) <= _LONGEST_MESSAGE:
-                yield from self._message(text, whose, where)
+            if len(part) <= _LONGEST_MESSAGE:
+                yield from self._message(part, whose, where)
 
     def _session(self, whose: _Whose) -> Session:
         if len(self._sessions) >= _MOST_SESSIONS:
@@ -102,14 +101,14 @@ class HfTrainer:
                 self._summaries[whose] = (Summary(split), where)
         elif match := _RUNNING.search(text):
             session = self._sessions[whose]
-            if match[1] == "training":
+            if match[1] == "training":  # scripts of others print this line, too
                 session.begin()
-                yield where.event("run_start", None)
             else:
                 session.pause()
                 yield where.event("eval_start", None)
         elif match := _TOTAL.search(text):
             self._total = int(match[1].replace(",", ""))
+            yield where.event("run_start", None, steps=self._total)
         elif match := _SAVING.search(text):
             step = _CHECKPOINT.search(match[1])
             yield from self._sessions[whose].save(int(step[1]) if step else None, match[1], where)

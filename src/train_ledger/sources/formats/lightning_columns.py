@@ -63,7 +63,12 @@ def columns(cells: Sequence[str]) -> tuple[Column, ...]:
         found = [cell for cell, text in zip(cells, texts, strict=True) if pattern.match(text)]
         if len(found) == 1:  # of several nobody says which one is meant
             known[found[0]] = field
-    return tuple(
-        Column(cell, known.get(cell) or name or f"column_{index}", _EVALUATES.match(cell) is not None)
-        for index, (cell, name) in enumerate(zip(cells, names, strict=True))
-    )
+    taken = set(known.values())
+    found = []
+    for index, (cell, name) in enumerate(zip(cells, names, strict=True)):
+        field = known.get(cell)
+        if field is None:  # two columns whose names differ in signs alone stay two
+            field = name if name and name not in taken else f"{name or 'column'}_{index}"
+            taken.add(field)
+        found.append(Column(cell, field, _EVALUATES.match(cell) is not None))
+    return tuple(found)
