@@ -21,7 +21,7 @@ from train_ledger.ops.gantt.trace_file import TraceFile, encoded, microseconds
 
 __all__ = ["RankChart"]
 
-_FAULTS = frozenset({"exception", "signal", "ckpt_failed"})
+_CATEGORIES = {"exception": "fault", "signal": "fault", "ckpt_failed": "fault", "run_start": "attempt"}
 _SHOWN_VALUES = ("loss", "grad_norm", "tps", "mfu")
 _LONGEST_TEXT = 300
 _MOST_DETAILS = 20
@@ -153,7 +153,7 @@ class RankChart:
         if name != "ckpt_start":
             step = {} if fact.step is None else {"step": fact.step}
             shown = {**step, "attempt": fact.attempt, **details}
-            self._instant(_title(fact), t, shown, "fault" if name in _FAULTS else "event")
+            self._instant(_title(fact), t, shown, _CATEGORIES.get(name, "event"))
 
     def _phase(self, event: str, name: str, t: float) -> None:
         at_us = self._at(t)

@@ -66,7 +66,7 @@ class TitanChart:
         at_us = microseconds(record.t - self._lead_s)
         if self._latest_us is None:
             self._tally.attempts.add(self._attempt)
-            self._instant("structured logs", f"attempt {self._attempt} starts", at_us, {}, "attempt", "p")
+            self._instant("events", f"attempt {self._attempt} starts", at_us, {}, "attempt", "p")
         self._latest_us = at_us if self._latest_us is None else max(at_us, self._latest_us)
         self._step = record.at_step if record.at_step is not None else self._step
         task = self._task(record)
@@ -87,7 +87,9 @@ class TitanChart:
         kind = record.kind
         name, _, how = kind.rpartition("_")
         step = {} if record.at_step is None else {"step": record.at_step}
-        if how == "start" and name:
+        if record.log_type == "instant":
+            self._instant(task.label, kind or "instant", at_us, step, "event", "t")
+        elif how == "start" and name:
             task.lanes.open(name, at_us, {**step, "attempt": self._attempt})
         elif how == "end" and name:
             took_ms = record.number
@@ -97,8 +99,6 @@ class TitanChart:
         elif how == "error" and name:
             said = record.message[:_LONGEST_TEXT] if isinstance(record.message, str) else ""
             self._instant(task.label, f"{name} failed", at_us, {**step, "message": said}, "fault", "p")
-        elif record.log_type == "instant" and kind:
-            self._instant(task.label, kind, at_us, step, "event", "t")
 
     def _task(self, record: Record) -> _Task | None:
         """By the mesh that wrote it and its asyncio task, or its thread where it has none."""
