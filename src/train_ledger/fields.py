@@ -13,13 +13,16 @@ from typing import Literal
 
 __all__ = [
     "EVENTS",
+    "EVENT_MEANINGS",
     "FIELDS",
     "LARGEST_ATTEMPT",
     "LARGEST_WORLD_SIZE",
     "PHASES",
+    "PHASE_MEANINGS",
     "REQUIRED",
     "WORDS",
     "Field",
+    "Threshold",
     "read_number",
     "read_world_size",
     "written_number",
@@ -27,6 +30,10 @@ __all__ = [
 
 Kind = Literal["gauge", "counter"]
 Layer = Literal["task", "process", "launcher"]
+Panel = Literal[
+    "loss", "gradients", "numerics", "speed", "data", "parts of the step", "own work", "host", "checkpoints",
+    "memory", "availability", "signals",
+]  # fmt: skip
 
 REQUIRED = ("t", "step", "rank")
 
@@ -38,34 +45,57 @@ LARGEST_WORLD_SIZE = 1 << 20
 
 LARGEST_ATTEMPT = 100_000
 
-PHASES = (
-    "start_up",
-    "compile",
-    "data",
-    "forward",
-    "backward",
-    "optimizer",
-    "checkpoint_save",
-    "checkpoint_load",
-    "evaluation",
-    "shutdown",
-)
+PHASE_MEANINGS = {
+    "start_up": "from start() to the first step",
+    "compile": "torch.compile or the like, while nothing else goes on",
+    "data": "waiting for a batch; makes data_wait_s",
+    "forward": "makes fwd_s",
+    "backward": "makes bwd_s",
+    "optimizer": "makes opt_s",
+    "checkpoint_save": "a checkpoint is saved; makes ckpt_s",
+    "checkpoint_load": "a checkpoint is loaded",
+    "evaluation": "the model is evaluated",
+    "shutdown": "after the last step",
+}
+PHASES = tuple(PHASE_MEANINGS)
 
-EVENTS = (
-    "run_start",
-    "phase_start",
-    "phase_end",
-    "ckpt_start",
-    "ckpt_saved",
-    "ckpt_failed",
-    "ckpt_loaded",
-    "eval_start",
-    "eval_end",
-    "exception",
-    "signal",
-    "run_end",
-    "warning",
-)
+EVENT_MEANINGS = {
+    "run_start": "this process begins: world_size, host, local_rank, pid, gpu, uuid, pci",
+    "phase_start": "a phase begins: phase; at once for those that last, else when it has lasted for a second",
+    "phase_end": "it ended: phase",
+    "ckpt_start": "a checkpoint of step is begun",
+    "ckpt_saved": "it lies on its storage: step, duration_s, blocking_s (how long the training stood), durable",
+    "ckpt_failed": "it could not be saved: step, error",
+    "ckpt_loaded": "one was loaded: step, duration_s",
+    "eval_start": "an evaluation begins",
+    "eval_end": "it ended",
+    "exception": "nobody caught it: type, message, phase, origin; thread and fatal: false beside the training",
+    "signal": "the process was sent one: number",
+    "run_end": "the run came to its end",
+    "warning": "what readers should know of these signals: about, message",
+}
+EVENTS = tuple(EVENT_MEANINGS)
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """From where on a field is an alert: `factor` × `of`, or `factor` itself where `of` is "".
+
+    0 stands for any that is more, infinity for what is no finite number.
+    """
+
+    alert: str
+    factor: float
+    of: str = ""
+
+    def __str__(self) -> str:
+        """
+        >>> str(Threshold("GradNormSpike", 10, "its median")), str(Threshold("CheckpointSaveFailed", 0))
+        ('10 × its median', 'any')
+        """
+        if math.isinf(self.factor):
+            return "not finite"
+        return f"{self.factor:g} × {self.of}" if self.of else f"{self.factor:g}" if self.factor else "any"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,16 +103,19 @@ class Field:
     """One field of a signal line.
 
     `unit` is the unit of the plain number ("" for a pure number); a `counter` is cumulative within an
-    attempt; `layer` says whose figure it is; `taken_at` where it is taken.
+    attempt; `layer` says whose figure it is; `panel` with which others it is drawn; `taken_at` where it is
+    taken; `threshold` is the default of its alert, where it has one.
     """
 
     name: str
     unit: str
     kind: Kind
     layer: Layer
+    panel: Panel
     taken_at: str
     normal: str
     abnormal: str
+    threshold: Threshold | None = None
 
     @property
     def metric(self) -> str:
@@ -95,59 +128,72 @@ class Field:
         return f"train_{self.name}{suffix}"
 
 
-def _table(*rows: tuple[str, str, Kind, Layer, str, str, str]) -> dict[str, Field]:
-    return {row[0]: Field(*row) for row in rows}
+def _table(*rows: tuple[str, str, Kind, Layer, Panel, str, str, str]) -> dict[str, Field]:
+    return {row[0]: Field(*row, _THRESHOLDS.get(row[0])) for row in rows}
 
 
+_THRESHOLDS = {
+    "loss": Threshold("TrainingLossNotFinite", math.inf),
+    "grad_norm": Threshold("GradNormSpike", 10, "the median of 100 steps"),
+    "step_time_s": Threshold("TrainingStepTimeRegressed", 1.5, "the median of an earlier steady hour"),
+    "mfu": Threshold("TrainingMfuDegraded", 0.85, "mfu_baseline"),
+    "data_wait_s": Threshold("DataLoadingWait", 0.05, "step_time_s"),
+    "restart_total": Threshold("TrainingRestartLoop", 3),
+    "ckpt_failed_total": Threshold("CheckpointSaveFailed", 0),
+    "ckpt_duration_s": Threshold("CheckpointSlow", 1.5, "the median of 20 saves"),
+    "effective_fraction": Threshold("EffectiveTrainingTimeLow", 0.85),
+}
 _MEMORY = "torch.cuda.memory_stats() after the step"
+_SINCE = _MEMORY + ", since the last line"
 _LOOP = "training loop"
+_BY_EVENTS = "by the wall; on CUDA by two events, in the next step's line"
 
 FIELDS: dict[str, Field] = _table(
-    ("loss", "", "gauge", "task", "training loop, mean over data-parallel ranks", "falls smoothly", "spike, NaN, plateau"),
-    ("loss_max", "", "gauge", "task", "training loop, maximum over data-parallel ranks", "close to loss", "far above loss: one rank's data"),
-    ("grad_norm", "", "gauge", "task", "after clipping is computed, before the optimizer step", "falls slowly, steady noise", "rises for long, or 10 × its median"),
-    ("param_norm", "", "gauge", "task", "after the optimizer step", "grows slowly", "jumps"),
-    ("lr", "", "gauge", "task", "scheduler", "follows the schedule", "departs from it after a restart"),
-    ("loss_scale", "", "gauge", "task", "gradient scaler (fp16)", "constant", "halves again and again"),
-    ("max_attn_logit", "", "gauge", "task", "attention, maximum over heads", "bounded", "grows without bound before a NaN"),
-    ("num_zeros_in_grad", "", "gauge", "task", "optimizer", "steady", "jumps"),
-    ("step_time_s", "s", "gauge", "task", "monitor, from step to step", "varies by 1–2 %", "ramps, or jumps on all ranks at once"),
-    ("tps", "tokens/s", "gauge", "task", "monitor, per GPU", "flat", "sinks: regression; steps down: straggler or clocks"),
-    ("tflops", "TFLOP/s", "gauge", "task", "monitor, per GPU, recomputation not counted", "flat", "as tps"),
-    ("mfu", "%", "gauge", "task", "monitor, 0–100", "flat", "as tps; over 100 the peak or the model figures are wrong"),
-    ("data_wait_s", "s", "gauge", "process", "around the loader's next()", "about 0", "more than 5 % of the step"),
-    ("fwd_s", "s", "gauge", "process", "phase forward", "equal on all ranks of a stage", "one rank longer for long: straggler"),
-    ("bwd_s", "s", "gauge", "process", "phase backward; by the wall it contains waiting", "equal on all ranks", "grows with another rank's delay"),
-    ("opt_s", "s", "gauge", "process", "phase optimizer", "equal on all ranks", "one rank longer"),
-    ("compute_s", "s", "gauge", "process", "the rank's own work, collectives left out", "equal within a stage", "one rank longer: it drags all"),
-    ("comm_wait_s", "s", "gauge", "process", "waiting in collectives", "less than 2 % of the step", "least on the rank that drags"),
-    ("gc_s", "s", "gauge", "process", "gc.callbacks", "about 0", "pauses that wander from rank to rank"),
-    ("log_s", "s", "gauge", "process", "logging handlers", "about 0", "grows with the volume of the log"),
-    ("ckpt_s", "s", "gauge", "process", "blocking part of a checkpoint in this step", "0 but for checkpoints, then steady", "grows: storage"),
-    ("queue_depth", "batches", "gauge", "process", "data loader", "full", "empty: data cannot keep up"),
-    ("mem_allocated_peak", "bytes", "gauge", "process", _MEMORY + ", since the last line", "steady", "grows: leak"),
-    ("mem_reserved_peak", "bytes", "gauge", "process", _MEMORY + ", since the last line", "steady", "grows while allocated does not: fragmentation"),
-    ("mem_active_peak", "bytes", "gauge", "process", _MEMORY + ", since the last line", "steady", "grows"),
-    ("mem_inactive_split", "bytes", "gauge", "process", _MEMORY, "steady", "grows: fragmentation"),
-    ("mem_requested", "bytes", "gauge", "process", _MEMORY, "steady", "far below allocated: rounding"),
-    ("rss_bytes", "bytes", "gauge", "process", "/proc/self/statm", "steady", "grows: host memory leak"),
-    ("cpu_percent", "% of one core", "gauge", "process", "os.times()", "steady", "0: blocked; far above its peers: contended"),
-    ("skipped", "steps", "counter", "task", "gradient scaler", "0", "several in a row: numerics"),
-    ("nan_iterations", "steps", "counter", "task", _LOOP, "0", "any"),
-    ("consumed_samples", "samples", "counter", "task", "loader's position", "grows by the global batch", "goes back, or repeats after a restart"),
-    ("consumed_tokens", "tokens", "counter", "task", "loader's position", "grows", "goes back"),
-    ("num_alloc_retries", "retries", "counter", "process", _MEMORY, "0", "grows: at the edge of memory, every retry is a stall"),
-    ("num_ooms", "errors", "counter", "process", _MEMORY, "0", "any"),
-    ("num_device_alloc", "calls", "counter", "process", _MEMORY, "constant once warm", "grows: memory goes back and forth"),
-    ("num_device_free", "calls", "counter", "process", _MEMORY, "constant once warm", "grows"),
-    ("stdout_bytes", "bytes", "counter", "process", "counting stream", "slow growth", "leaps: the log has become the work"),
-    ("dropped_lines", "lines", "counter", "process", "signal writer", "0", "grows: the disk does not keep up"),
-    ("refused_values", "values", "counter", "process", "signal writer", "0", "any: a tensor or a word was logged as a number"),
-    ("restart_total", "restarts", "counter", "launcher", "launcher", "0", "three in half an hour"),
-    ("ckpt_failed_total", "failures", "counter", "launcher", "checkpoint component", "0", "any"),
-    ("ckpt_duration_s", "s", "gauge", "launcher", "checkpoint component", "steady", "grows: storage"),
-    ("effective_fraction", "", "gauge", "launcher", "launcher's own account, 0–1", "over 0.9", "under 0.85 over a day"),
-    ("mfu_baseline", "%", "gauge", "launcher", "preflight", "constant", "differs from run.json"),
+    ("loss", "", "gauge", "task", "loss", "training loop, mean over data-parallel ranks", "falls smoothly", "spike, NaN, plateau"),
+    ("loss_max", "", "gauge", "task", "loss", "training loop, maximum over data-parallel ranks", "close to loss", "far above loss: one rank's data"),
+    ("grad_norm", "", "gauge", "task", "gradients", "after clipping is computed, before the optimizer step", "falls slowly, steady noise", "rises for long, or spikes"),
+    ("param_norm", "", "gauge", "task", "gradients", "after the optimizer step", "grows slowly", "jumps"),
+    ("lr", "", "gauge", "task", "gradients", "scheduler", "follows the schedule", "departs from it after a restart"),
+    ("loss_scale", "", "gauge", "task", "numerics", "gradient scaler (fp16)", "constant", "halves again and again"),
+    ("skipped", "steps", "counter", "task", "numerics", "gradient scaler", "0", "several in a row: numerics"),
+    ("nan_iterations", "steps", "counter", "task", "numerics", _LOOP, "0", "any"),
+    ("max_attn_logit", "", "gauge", "task", "numerics", "attention, maximum over heads", "bounded", "grows without bound before a NaN"),
+    ("num_zeros_in_grad", "", "gauge", "task", "numerics", "optimizer", "steady", "jumps"),
+    ("step_time_s", "s", "gauge", "task", "speed", "monitor, from step to step", "varies by 1–2 %", "ramps, or jumps on all ranks at once; p95 over 1.2 × p50: a rank drags"),
+    ("tps", "tokens/s", "gauge", "task", "speed", "monitor, per GPU: tokens ÷ (step time × tp × pp × cp)", "flat", "sinks: regression; steps down: straggler or clocks"),
+    ("tflops", "TFLOP/s", "gauge", "task", "speed", "monitor, per GPU, 6N + 12·L·H·Q·T a token, recomputation not counted", "flat", "as tps"),
+    ("mfu", "%", "gauge", "task", "speed", "monitor, 0–100 of the device's dense bf16 peak; none where that is unknown, or quantised", "flat", "as tps; over 100 the peak or the model figures are wrong"),
+    ("consumed_samples", "samples", "counter", "task", "data", "the training's own count, over restarts", "grows by the global batch", "goes back, or repeats after a restart"),
+    ("consumed_tokens", "tokens", "counter", "task", "data", "the training's own count, over restarts", "grows", "goes back"),
+    ("data_wait_s", "s", "gauge", "process", "data", "phase data, or around the next() of monitor.loader", "about 0", "more than 5 % of the step"),
+    ("queue_depth", "batches", "gauge", "process", "data", "monitor.loader, of torch's DataLoader with workers: the fewest ready in the step", "full", "0: the data cannot keep up"),
+    ("fwd_s", "s", "gauge", "process", "parts of the step", "phase forward, " + _BY_EVENTS, "equal on all ranks of a stage", "one rank longer for long: straggler"),
+    ("bwd_s", "s", "gauge", "process", "parts of the step", "phase backward, " + _BY_EVENTS + "; contains waiting", "equal on all ranks", "grows with another rank's delay"),
+    ("opt_s", "s", "gauge", "process", "parts of the step", "phase optimizer, " + _BY_EVENTS, "equal on all ranks", "one rank longer"),
+    ("compute_s", "s", "gauge", "process", "own work", "the step without comm_wait_s, data, checkpoint and evaluation; see below", "equal within a stage", "one rank longer: it drags all"),
+    ("comm_wait_s", "s", "gauge", "process", "own work", "in collectives, the transfer included; see below", "less than 2 % of the step beyond the transfer", "least on the rank that drags"),
+    ("gc_s", "s", "gauge", "process", "host", "gc.callbacks", "about 0", "pauses that wander from rank to rank"),
+    ("log_s", "s", "gauge", "process", "host", "training thread in logging's handlers and in write and flush of stdout and stderr", "about 0", "grows with the volume of the log, or a pipe that nobody reads"),
+    ("stdout_bytes", "bytes", "counter", "process", "host", "write of Python's stdout and stderr; what C code writes is not seen", "slow growth", "leaps: the log has become the work"),
+    ("rss_bytes", "bytes", "gauge", "process", "host", "/proc/self/statm, once a second", "steady", "grows: host memory leak"),
+    ("cpu_percent", "% of one core", "gauge", "process", "host", "os.times(), once a second", "steady", "0: blocked; far above its peers: contended"),
+    ("ckpt_s", "s", "gauge", "process", "checkpoints", "blocking part of a checkpoint in this step", "0 but for checkpoints, then steady", "grows: storage"),
+    ("mem_allocated_peak", "bytes", "gauge", "process", "memory", _SINCE, "steady", "grows: leak"),
+    ("mem_reserved_peak", "bytes", "gauge", "process", "memory", _SINCE, "steady", "grows while allocated does not: fragmentation"),
+    ("mem_active_peak", "bytes", "gauge", "process", "memory", _SINCE, "steady", "grows"),
+    ("mem_inactive_split", "bytes", "gauge", "process", "memory", _MEMORY, "steady", "grows: fragmentation"),
+    ("mem_requested", "bytes", "gauge", "process", "memory", _MEMORY, "steady", "far below allocated: rounding"),
+    ("num_alloc_retries", "retries", "counter", "process", "memory", _MEMORY, "0", "grows: at the edge of memory, every retry is a stall"),
+    ("num_ooms", "errors", "counter", "process", "memory", _MEMORY, "0", "any"),
+    ("num_device_alloc", "calls", "counter", "process", "memory", _MEMORY, "constant once warm", "grows: memory goes back and forth"),
+    ("num_device_free", "calls", "counter", "process", "memory", _MEMORY, "constant once warm", "grows"),
+    ("dropped_lines", "lines", "counter", "process", "signals", "signal writer", "0", "grows: the disk does not keep up"),
+    ("refused_values", "values", "counter", "process", "signals", "signal writer", "0", "any: a tensor or a word was logged as a number"),
+    ("restart_total", "restarts", "counter", "launcher", "availability", "launcher", "0", "three more within half an hour"),
+    ("ckpt_failed_total", "failures", "counter", "launcher", "checkpoints", "checkpoint component", "0", "any"),
+    ("ckpt_duration_s", "s", "gauge", "launcher", "checkpoints", "checkpoint component", "steady", "grows: storage"),
+    ("effective_fraction", "", "gauge", "launcher", "availability", "launcher's own account, 0–1", "over 0.9", "under 0.85 over a day"),
+    ("mfu_baseline", "%", "gauge", "launcher", "speed", "preflight", "constant", "differs from run.json"),
 )  # fmt: skip
 
 

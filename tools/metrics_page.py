@@ -1,0 +1,167 @@
+"""Writes docs/metrics.md from the table of fields and from what an exporter exports.
+
+    python tools/metrics_page.py            write the page
+    python tools/metrics_page.py --check    exit status 1 where it is not current
+
+The names that are not fields are asked of a real exporter over a small run made for it, so that the page
+cannot name what nobody exports.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from train_ledger.config import Config
+from train_ledger.dash.exporter import Exporter
+from train_ledger.dash.rules import RULES
+from train_ledger.fields import EVENT_MEANINGS, FIELDS, PHASE_MEANINGS, Field
+from train_ledger.run_dir import RunDir
+
+PAGE = Path(__file__).parents[1] / "docs" / "metrics.md"
+
+_LAYERS = {
+    "task": "Of the task",
+    "process": "Of each process",
+    "launcher": "What a launcher may write into a line",
+}
+_HEAD = """# What is measured
+
+<!-- Written by tools/metrics_page.py from src/train_ledger/fields.py; change it there. -->
+
+`RUN/signals/rank_00005.jsonl` holds one JSON object a line and a step. `t` (unix seconds), `step` and `rank`
+are always there, `attempt` where it is not 0, every field below where it is known. A number that is not finite
+is written as "NaN", "Infinity" or "-Infinity". The exporter gives each field the labels `run` and `rank`. A
+counter counts on within an attempt and is exported from 0 on; the others are gauges. At about 256 MiB
+(`start(…, rotate_bytes=…, rotate_keep=…)`) the file becomes `rank_00005.jsonl.1`, that one `.2`, and so on.
+"""
+_OWN_WORK = """## How a rank's own work is told from its waiting
+
+The step takes equally long on every rank, since each waits for the slowest: the wall cannot say who that is.
+`comm_wait_s` is what the training thread, or on CUDA the training stream, spends in collectives – waiting for
+the others, and the transfer. `compute_s` is the rest of the step without the phases data, checkpoint_save,
+checkpoint_load, evaluation and compile. It holds whatever else the rank does or lets wait: kernels, gaps in
+between, garbage collection, logging. The line says how both were found:
+
+| `compute_by` | how | stands in |
+|---|---|---|
+| `collective_wall` | time by the wall in the calls that block, as gloo's do | the step's own line |
+| `cuda_events` | by two CUDA events around each wait, which nobody waits for | a later line, usually the next |
+
+Seen are all calls of torch.distributed's functions, by the methods of their process groups (so those of FSDP2,
+Megatron, DeepSpeed and pipelines, too), `Work.wait`, futures, what FSDP's training stream waits for of its other
+streams, and the reducer of DistributedDataParallel, for models made after `start` or named to
+`monitor.watch(model)`. Not seen are functional collectives, as DTensor issues them, kernels that communicate by
+themselves, and libraries other than torch.
+
+The process groups number their collectives. Where more were issued in a step than were seen – or the accelerator
+is none of CUDA's, or a step waits more than a thousand times – both fields are left out of its line, and a
+warning says so once: waiting that nobody saw would count as work, and accuse the wrong rank. What goes past
+torch's process groups altogether is in no such count; there the figures cannot be trusted. `cuda_events` is held
+by tests on stand-ins and has not run on a GPU yet.
+
+Frames of the wrappers stand in stacks as `train_ledger/signals/collectives.py`; what `start(…,
+collectives=False)` starts wraps nothing.
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    parts = [_HEAD]
+    for layer, title in _LAYERS.items():
+        rows = [_row(field) for field in FIELDS.values() if field.layer == layer]
+        head = ("field", "unit", "metric", "where it is taken", "normal", "abnormal", "alert")
+        parts.append(f"## {title}\n\n" + _markdown(head, rows))
+    parts.append(_OWN_WORK)
+    parts.append("## Panels\n\n" + _markdown(("panel", "fields"), _panels()))
+    parts.append(
+        "## Events\n\nA line with `event` instead of fields.\n\n" + _meanings("event", EVENT_MEANINGS)
+    )
+    parts.append("## Phases\n\n" + _meanings("phase", PHASE_MEANINGS))
+    known = {field.metric for field in FIELDS.values()}
+    others = [(f"`{name}`", *rest) for name, *rest in _exported() if name not in known]
+    parts.append("## What else is exported\n\n" + _markdown(("metric", "type", "labels", "means"), others))
+    return "\n".join(parts)
+
+
+def _row(field: Field) -> tuple[str, ...]:
+    threshold = field.threshold
+    judged = threshold is None or threshold.alert in {rule.name for rule in RULES}
+    alert = f"{threshold.alert}: {threshold}{'' if judged else ' (not judged yet)'}" if threshold else ""
+    where = (field.taken_at, field.normal, field.abnormal, alert)
+    return (f"`{field.name}`", field.unit, f"`{field.metric}`", *where)
+
+
+def _panels() -> Iterator[tuple[str, str]]:
+    for panel in dict.fromkeys(field.panel for field in FIELDS.values()):
+        yield panel, " ".join(f"`{it.name}`" for it in FIELDS.values() if it.panel == panel)
+
+
+def _meanings(what: str, meanings: Mapping[str, str]) -> str:
+    return _markdown((what, "means"), ((f"`{name}`", means) for name, means in meanings.items()))
+
+
+def _markdown(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    head = tuple(head)
+    lines = [head, ("---",) * len(head), *(tuple(row) for row in rows)]
+    return "".join("| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |\n" for line in lines)
+
+
+def _exported() -> list[tuple[str, str, str, str]]:
+    """(name, type, labels, help) of every metric that an exporter has for a run with a bit of everything."""
+    with tempfile.TemporaryDirectory() as folder:
+        run_dir = RunDir(Path(folder, "run"))
+        run_dir.signals.mkdir(parents=True)
+        now = time.time()
+        run_dir.signals_of(0).write_text("".join(json.dumps(line) + "\n" for line in _lines(now)))
+        exporter = Exporter(run_dir, Config(), clock=lambda: now)
+        exporter.poll()
+        text = exporter.metrics() or ""
+        exporter.close()
+    helps = dict(re.findall(r"^# HELP (\S+) (.*)$", text, re.MULTILINE))
+    types = re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE)
+    return sorted((name, kind, _labels(text, name), helps[name]) for name, kind in types)
+
+
+def _labels(text: str, name: str) -> str:
+    sample = re.search(rf"^{name}{{(.*)}} ", text, re.MULTILINE)
+    return ", ".join(re.findall(r'(\w+)="', sample[1])) if sample else ""
+
+
+def _lines(now: float) -> Iterator[dict[str, object]]:
+    start, step_s, host = now - 600, 1.0, {"host": "node1", "gpu": 0, "uuid": "GPU-1", "pid": 0}
+    yield {"t": start, "rank": 0, "event": "run_start", "world_size": 1, **host}
+    for step in range(1, 590):
+        t = start + step * step_s
+        yield {"t": t, "step": step, "rank": 0, "loss": 2.0, "step_time_s": step_s, **_WRITTEN}
+        if step % 100 == 0:
+            yield {"t": t, "step": step, "rank": 0, "event": "ckpt_start"}
+            yield {
+                "t": t,
+                "step": step,
+                "rank": 0,
+                "event": "ckpt_saved",
+                "duration_s": 0.5,
+                "blocking_s": 0.5,
+            }
+
+
+_WRITTEN = {"effective_fraction": 0.9, "mfu_baseline": 40.0}
+
+
+def main(arguments: list[str]) -> int:
+    """Write the page, or say whether it is current."""
+    text = page()
+    if arguments == ["--check"]:
+        return 0 if PAGE.exists() and PAGE.read_text() == text else 1
+    PAGE.write_text(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
