@@ -312,10 +312,11 @@ def test_ranks_of_meshes_that_do_not_train_are_not_melted_with_those_that_do() -
     (measured,) = [it for it in named(found, "metrics") if it.step == 7]
     assert (measured.rank, measured.details) == (
         None,
-        {"span_rl_generate_s": 0.04, "source": "rl_generator", "source_rank": 0},
+        {"span_rl_generate_s": 0.04, "mesh": "rl_generator", "mesh_rank": 0},
     )
     (fault,) = [it for it in found if isinstance(it, Fault)]
-    assert (fault.rank, fault.details["source"], fault.details["source_rank"]) == (None, "rl_generator", 0)
+    assert [it.rank for it in named(found, "run_start")] == [0]
+    assert (fault.rank, fault.details["mesh"], fault.details["mesh_rank"]) == (None, "rl_generator", 0)
 
 
 def test_a_loss_of_a_stage_that_has_none_is_left_out() -> None:

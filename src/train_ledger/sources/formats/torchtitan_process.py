@@ -49,7 +49,7 @@ class TorchtitanProcess:
     """One process by its source, its rank there and its pid; hand its records in as they come."""
 
     source: str
-    source_rank: int | None
+    mesh_rank: int | None
     host: str | None
     trains: bool = field(init=False)
     _spans: OpenSpans = field(default_factory=OpenSpans)
@@ -69,7 +69,7 @@ class TorchtitanProcess:
 
     @property
     def _rank(self) -> int | None:
-        return self.source_rank if self.trains else None
+        return self.mesh_rank if self.trains else None
 
     def read(self, record: Record, place: str) -> Iterator[Fact]:
         kind, step = record.kind, record.at_step
@@ -126,7 +126,7 @@ class TorchtitanProcess:
 
     def _known(self, details: dict[str, Any]) -> dict[str, Any]:
         if not self.trains:
-            details.update(source=self.source, source_rank=self.source_rank)
+            details.update(mesh=self.source, mesh_rank=self.mesh_rank)
         return {key: value for key, value in details.items() if value is not None}
 
     def _add(self, name: str, number: float, *, sums: bool = False) -> None:
@@ -136,8 +136,8 @@ class TorchtitanProcess:
             self._values[name] = number + (self._values.get(name, 0.0) if sums else 0.0)
 
     def _instant(self, kind: str, record: Record) -> Iterator[Fact]:
-        if kind == "training_start":
-            yield self._event("run_start", host=self.host, source=self.source or None, pid=record.pid)
+        if kind == "training_start" and self.trains:
+            yield self._event("run_start", pid=record.pid if isinstance(record.pid, int) else None)
         number, name = record.number, record.event_name
         if kind != "metric_value" or number is None or not isinstance(name, str):
             return

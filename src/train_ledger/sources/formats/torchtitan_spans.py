@@ -4,8 +4,8 @@ A span's duration is the `value` of its `_end`, in milliseconds by a monotonic t
 are never subtracted. Spans inside a step become values of the step – `step_time_s`, `data_wait_s`, `opt_s`,
 `gc_s`, `ckpt_s`, and `span_<name>_s` for all others, which `train_span_seconds{run, rank, name}` is made of –
 and scalars pass under their own names. RL jobs write one such file for each mesh, each of whose ranks count
-from 0: only the mesh that trains tells steps of a rank; what others say goes with `source` and `source_rank`
-in the details and with no rank.
+from 0: only the mesh that trains tells steps of a rank; what others say goes with `mesh` and `mesh_rank` in
+the details and with no rank.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ class TorchtitanSpans:
     name: ClassVar[str] = "torchtitan structured log"
     marks: ClassVar[tuple[bytes, ...]] = ()
     knows: ClassVar[frozenset[str]] = frozenset({"step_time_s", "data_wait_s", "opt_s", "gc_s", "ckpt_s"})
+    speaks_for_its_rank: ClassVar[bool] = False
 
     def __init__(self) -> None:
         self.damaged: Counter[str] = Counter()
