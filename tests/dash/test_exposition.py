@@ -16,7 +16,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from dash.states import T0, running, with_rank
 from train_ledger.config import Config, Limits
-from train_ledger.dash.exposition import Exposition, labels
+from train_ledger.dash.exposition import Exposition
+from train_ledger.dash.metric_text import labels
 from train_ledger.dash.promql import alerts_yml
 from train_ledger.fields import FIELDS
 from train_ledger.ledger.state import STATES, Attempt, Checkpoints, FailedSave, RankState, RunState
@@ -177,6 +178,26 @@ def test_promtool_can_read_the_metrics() -> None:
         line for line in (done.stderr + done.stdout).splitlines() if not any(each in line for each in taste)
     ]
     assert said == []
+
+
+def test_what_one_rank_says_anew_is_seen_at_once() -> None:
+    exposition = Exposition(Config())
+    state = running(t=T0 + 500)
+    exposition.text(state)
+    again = parsed(exposition.text(replace(state, t=T0 + 501)))
+    assert again["train_step", of_rank(2)] == 100
+    moved = with_rank(state, 2, step=101, values={"loss": 7.0}, host="node9")
+    found = parsed(exposition.text(moved))
+    assert found["train_step", of_rank(2)] == 101
+    assert found["train_loss", of_rank(2)] == 7
+    assert {dict(key).get("host") for name, key in found if name == "train_rank_info"} >= {"node9"}
+
+
+def test_an_infinite_value_among_finite_ones_is_said_in_prometheus_words() -> None:
+    state = with_rank(running(t=T0 + 500), 0, values={"loss": 1e308})
+    state = with_rank(with_rank(state, 1, values={"loss": 1e308}), 2, values={"loss": math.inf})
+    found = exposed(state)
+    assert [found["train_loss", of_rank(rank)] for rank in (0, 1, 2)] == [1e308, 1e308, math.inf]
 
 
 def test_a_thousand_ranks_are_rendered_in_a_moment() -> None:

@@ -20,7 +20,8 @@ from wsgiref.simple_server import WSGIRequestHandler
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, ThreadingWSGIServer
 
 from train_ledger.config import Config
-from train_ledger.dash.exposition import Exposition, family, labels
+from train_ledger.dash.exposition import Exposition
+from train_ledger.dash.metric_text import family, labels
 from train_ledger.dash.server import listening, shown_address
 from train_ledger.ledger import Fold, RunState
 from train_ledger.run_dir import RunDir

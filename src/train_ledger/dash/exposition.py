@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
+from operator import is_
 
 from train_ledger.config import Config
 from train_ledger.dash.conditions import (
@@ -20,50 +21,17 @@ from train_ledger.dash.conditions import (
     restarts_since,
     slow_saves,
 )
+from train_ledger.dash.metric_text import escaped, family, family_of_ranks, head_of, labels
 from train_ledger.fields import FIELDS, Field
 from train_ledger.ledger.state import STATES, RankState, RunState
 
-__all__ = ["Exposition", "Sample", "family", "labels"]
-
-Sample = tuple[str, float]
-"""A label string with its braces, and the value."""
+__all__ = ["Exposition"]
 
 _RUN_FIELDS = ("restart_total", "ckpt_failed_total", "ckpt_duration_s", "effective_fraction", "mfu_baseline")
 """Fields that a launcher may write into a signal line though they are the run's."""
 
 _RANK_FIELDS = tuple(field for name, field in FIELDS.items() if name not in _RUN_FIELDS)
 _NOT_IN_A_NAME = re.compile(r"[^a-zA-Z0-9_]")
-
-
-def labels(**pairs: object) -> str:
-    r"""A label string, in the order given, values escaped; a pair that is None is left out.
-
-    >>> labels(run='r"42', rank=5, host=None)
-    '{run="r\\"42",rank="5"}'
-    """
-    inner = ",".join(f'{name}="{_escaped(str(value))}"' for name, value in pairs.items() if value is not None)
-    return f"{{{inner}}}"
-
-
-def _escaped(text: str) -> str:
-    # A lone surrogate, as a file name can hold, is no UTF-8 and would break the whole answer.
-    clean = text.encode("utf-8", "replace").decode()
-    return clean.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
-
-
-def family(name: str, kind: str, help: str, samples: Iterable[Sample]) -> str:
-    """One metric with its HELP and TYPE lines, "" where it has no samples."""
-    lines = [f"{name}{labelled} {_number(value)}\n" for labelled, value in samples]
-    if not lines:
-        return ""
-    said = help.replace("\\", r"\\").replace("\n", r"\n")
-    return f"# HELP {name} {said}\n# TYPE {name} {kind}\n" + "".join(lines)
-
-
-def _number(value: float) -> str:
-    if math.isfinite(value):
-        return repr(value)
-    return "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +46,23 @@ class Exposition:
     def __init__(self, config: Config) -> None:
         self._config = config
         self._labels: dict[tuple[str, int], str] = {}
+        self._infos: dict[int, tuple[tuple[object, ...], str]] = {}
+        self._rendered: list[RankState] = []
+        self._text_of_ranks = ""
         self.fields_left_out = 0
 
     def text(self, state: RunState) -> str:
         """All metrics of this state; ends with a newline."""
         members = self._members(state)
-        parts = [*self._of_run(state, members), *_of_ranks(members), *self._facts(state, members)]
-        return "".join([*parts, *self._unknown_fields(members)])
+        of_run, facts = self._of_run(state, members), self._facts(state, members)
+        return "".join([*of_run, self._of_ranks(members), *facts, *self._unknown_fields(members)])
+
+    def _of_ranks(self, members: list[_Member]) -> str:
+        """What the ranks' own lines say; made anew only where one of them said something."""
+        states = [member.state for member in members]
+        if len(states) != len(self._rendered) or not all(map(is_, states, self._rendered)):
+            self._rendered, self._text_of_ranks = states, "".join(_of_ranks(members))
+        return self._text_of_ranks
 
     def text_of_run(self, state: RunState) -> str:
         """The metrics of the run alone, without times from which an age could be reckoned.
@@ -170,11 +148,16 @@ class Exposition:
         lost = lost_ranks(state, self._config.alerts)
         up = ((m.labels, float(m.state.rank not in lost)) for m in members if not m.state.ended)
         yield family("train_process_up", "gauge", "0 where the process of a rank is gone before its end.", up)
-        infos = (
-            (labels(run=state.run, rank=r.rank, host=r.host, gpu=r.gpu, uuid=r.uuid), 1.0)
-            for r in (member.state for member in members)
-        )
+        infos = ((self._info_of(state.run, member.state), 1.0) for member in members)
         yield family("train_rank_info", "gauge", "Where a rank runs.", infos)
+
+    def _info_of(self, run: str, rank: RankState) -> str:
+        where = (run, rank.rank, rank.host, rank.gpu, rank.uuid)
+        known = self._infos.get(rank.rank)
+        if known is None or known[0] != where:
+            said = labels(run=run, rank=rank.rank, host=rank.host, gpu=rank.gpu, uuid=rank.uuid)
+            known = self._infos[rank.rank] = (where, said)
+        return known[1]
 
     def _unknown_fields(self, members: list[_Member]) -> Iterator[str]:
         """Fields that train-ledger does not know, where they are asked for, up to the limit of series."""
@@ -192,7 +175,7 @@ class Exposition:
                 continue
             taken.add(metric)
             room -= len(samples)
-            yield family(metric, "gauge", f"Field {_escaped(name)} of the signal lines.", samples)
+            yield family(metric, "gauge", f"Field {escaped(name)} of the signal lines.", samples)
 
 
 def _newest(members: list[_Member], name: str) -> float | None:
@@ -204,25 +187,24 @@ def _newest(members: list[_Member], name: str) -> float | None:
 
 
 def _of_ranks(members: list[_Member]) -> Iterator[str]:
+    labelled = [member.labels for member in members]
+    values = [member.state.values for member in members]
     for field in _RANK_FIELDS:
-        yield family(field.metric, field.kind, _help(field), _samples(field, members))
+        # A counter is born at 0, or its first increase could not be seen.
+        default = 0.0 if field.kind == "counter" else None
+        numbers = [told.get(field.name, default) for told in values]
+        yield family_of_ranks(_FIELD_HEADS[field.name], field.metric, labelled, numbers)
     for name, kind, help, read in _RANK_FACTS:
-        values = ((member.labels, read(member.state)) for member in members)
-        yield family(name, kind, help, ((labelled, value) for labelled, value in values if value is not None))
-
-
-def _samples(field: Field, members: list[_Member]) -> Iterator[Sample]:
-    # A counter is born at 0, or its first increase could not be seen.
-    default = 0.0 if field.kind == "counter" else None
-    for member in members:
-        value = member.state.values.get(field.name, default)
-        if value is not None:
-            yield member.labels, value
+        facts = [read(member.state) for member in members]
+        yield family_of_ranks(head_of(name, kind, help), name, labelled, facts)
 
 
 def _help(field: Field) -> str:
     unit = f", in {field.unit}" if field.unit else ""
     return f"{field.name}{unit}; taken: {field.taken_at}. Abnormal: {field.abnormal}."
+
+
+_FIELD_HEADS = {field.name: head_of(field.metric, field.kind, _help(field)) for field in _RANK_FIELDS}
 
 
 def _step(rank: RankState) -> float | None:
