@@ -23,11 +23,15 @@ __all__ = [
     "lost_ranks",
     "recent_failed_saves",
     "restarts_since",
+    "silent_ranks",
     "slow_saves",
 ]
 
 _FEWEST_SAVES = 3
 """Fewer earlier saves than this are no "usual"."""
+
+_SILENT_S = 600.0
+"""After such a silence the figures of a rank's last step are no figures of now."""
 
 _STEPS_MOVE = frozenset({"running", "recovering", "numeric_fault"})
 
@@ -45,6 +49,16 @@ def lost_ranks(state: RunState, alerts: Alerts) -> dict[int, float]:
     """
     lost = {rank.rank: rank.gone_t for rank in _members(state) if rank.gone_t is not None}
     return lost | {rank.rank: t for rank, t in _silent(state, alerts) if rank.rank not in lost}
+
+
+def silent_ranks(state: RunState) -> frozenset[int]:
+    """Ranks of which nothing was heard for 10 min, and for longer than the limit that holds now."""
+    longest_s = max(_SILENT_S, state.stall_threshold_s)
+    return frozenset(
+        rank.rank
+        for rank in state.ranks.values()
+        if rank.heard_t is not None and state.t - rank.heard_t > longest_s
+    )
 
 
 def _members(state: RunState) -> list[RankState]:

@@ -13,17 +13,19 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler
 
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, ThreadingWSGIServer
 
 from train_ledger.config import Config
+from train_ledger.dash.conditions import lost_ranks, silent_ranks
 from train_ledger.dash.exposition import Exposition
 from train_ledger.dash.metric_text import family, labels
 from train_ledger.dash.server import listening, shown_address
-from train_ledger.ledger import Fold, RunState
+from train_ledger.ledger import Fold, Memory, MemoryUnusableError, RunState
 from train_ledger.run_dir import RunDir
 from train_ledger.sources import Liveness, RunFiles
 
@@ -32,17 +34,25 @@ __all__ = ["DEFAULT_PORT", "Exporter"]
 DEFAULT_PORT = 9466
 """9400 is dcgm-exporter's own, on the same node."""
 
+_WHOLE_BYTES = 32 << 20
+"""So much is read in a fraction of a second: a day of eight ranks that take a step every four seconds."""
+
+_QUIET_LOOK_S = 5.0
+"""While nothing is written only time can change the state, and nobody scrapes more often."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Snapshot:
-    text: str
+    text: bytes
     monotonic_s: float
 
 
 class Exporter:
     """Follows one run for as long as it is polled; `hosts` limits it to the ranks of these hosts.
 
-    Raises RunDirError where run.json cannot be read.
+    `memory` is the file in which what is known is kept for the exporter that comes after this one (None: it
+    is not kept). Where there is none yet, large files are read at their ends only: what was counted before
+    is not known, and `remarks` says so. Raises RunDirError where run.json cannot be read.
     """
 
     def __init__(
@@ -51,37 +61,110 @@ class Exporter:
         config: Config,
         hosts: Collection[str] | None = None,
         clock: Callable[[], float] = time.time,
+        memory: Path | None = None,
     ) -> None:
         run = run_dir.read_run()
         self._run_name = run_dir.name_in(run)
+        self._config = config
         self._clock = clock
         self._files = RunFiles(run_dir, hosts)
         self._liveness = Liveness()
         self._fold = Fold(self._run_name, config, run)
         self._exposition = Exposition(config)
         self._snapshot: _Snapshot | None = None
+        self._remarks: list[str] = []
+        self._shown_bytes = self._kept_bytes = -1
+        self._shown_s = 0.0
+        self._text, self._series = "", 0
+        self._said: set[str] = set()
+        self._memory = Memory(memory, run, hosts)
+        self._begin()
         self.state: RunState = self._fold.state(clock())
+
+    def _begin(self) -> None:
+        try:
+            known = self._memory.recall(self._fold, self._files)
+        except MemoryUnusableError as error:
+            self._remarks.append(str(error))
+            known = False
+        if not known:
+            self._files.begin_at_tail(_WHOLE_BYTES)
 
     def poll(self) -> bool:
         """One look; whether the files have been read up to their ends, so that there is something to serve.
 
         Until then nothing is served: half a history has old times and healed faults in it.
         """
-        for fact in self._files.poll():
-            self._fold.add(fact)
+        self._files.fold_into(self._fold)
         if not self._files.caught_up:
             return False
         now = self._fold.carried(self._clock())
-        if dead := self._liveness.poll(self._fold.state(now).ranks.values(), now):
-            self._fold.add_all(dead)
-        self.state = self._fold.state(now)
-        text = self._exposition.text(self.state)
-        text += self._about_itself(series=text.count("\n") - text.count("\n#"))
-        self._snapshot = _Snapshot(text, time.monotonic())
+        dead = self._liveness.poll(self.state.ranks.values(), now)
+        self._fold.add_all(dead)
+        if dead or self._is_look_due():
+            self._show(now)
+        self._snapshot = _Snapshot(self._snapshot.text if self._snapshot else b"", time.monotonic())
+        self._keep(self._memory.keep_if_due)
         return True
+
+    def _is_look_due(self) -> bool:
+        written = self._files.read_bytes != self._shown_bytes
+        return written or time.monotonic() - self._shown_s >= _QUIET_LOOK_S
+
+    def _show(self, now: float) -> None:
+        first, written = self._snapshot is None, self._files.read_bytes != self._shown_bytes
+        if first and self._files.left_out_bytes:
+            self._remarks.append(self._left_out())
+        self._shown_bytes, self._shown_s = self._files.read_bytes, time.monotonic()
+        before, self.state = self.state, self._fold.state(now)
+        if first and (dead := self._liveness.poll(self.state.ranks.values(), now)):
+            self._fold.add_all(dead)
+            self.state = self._fold.state(now)
+        if first or written or not self._reads_as(before):
+            self._text = self._exposition.text(self.state)
+            self._series = self._text.count("\n") - self._text.count("\n#")
+        text = self._text + self._about_itself(self._series)
+        self._snapshot = _Snapshot(text.encode(), time.monotonic())
+
+    def _reads_as(self, before: RunState) -> bool:
+        """Whether nothing but the time has changed, and that changes nothing that is shown."""
+        alerts, after = self._config.alerts, self.state
+        return (
+            replace(before, t=after.t) == after
+            and lost_ranks(before, alerts).keys() == lost_ranks(after, alerts).keys()
+            and silent_ranks(before) == silent_ranks(after)
+        )
+
+    def _left_out(self) -> str:
+        left_out_mb = self._files.left_out_bytes / 1e6
+        return (
+            f"{left_out_mb:,.0f} MB of earlier lines are not read: counters count from here on, and windows "
+            "begin with the last lines of each rank"
+        )
+
+    def _keep(self, keep: Callable[[Fold, RunFiles], object]) -> None:
+        if self._files.read_bytes == self._kept_bytes:
+            return
+        try:
+            if keep(self._fold, self._files):
+                self._kept_bytes = self._files.read_bytes
+        except MemoryUnusableError as error:
+            self._kept_bytes = self._files.read_bytes
+            if str(error) not in self._said:
+                self._said.add(str(error))
+                self._remarks.append(str(error))
+
+    def remarks(self) -> list[str]:
+        """What a person should know of this exporter and was not told yet."""
+        remarks, self._remarks = self._remarks, []
+        return remarks
 
     def metrics(self) -> str | None:
         """What a scrape is answered with now; None until the files have been read up to their ends."""
+        body = self._body()
+        return None if body is None else body.decode()
+
+    def _body(self) -> bytes | None:
         snapshot = self._snapshot
         if snapshot is None:
             return None
@@ -98,7 +181,7 @@ class Exporter:
             "How long ago the files were last read.",
             [(run, age_s)],
         )
-        return snapshot.text + clock + age
+        return snapshot.text + clock.encode() + age.encode()
 
     def _about_itself(self, series: int) -> str:
         run = labels(run=self._run_name)
@@ -107,6 +190,7 @@ class Exporter:
             for reason, count in sorted(self._files.bad_lines.items())
         ]
         left_out = self._exposition.fields_left_out
+        skipped = self._files.left_out_bytes
         rows = (
             ("ready", "gauge", "1 once the files were read up to their ends.", [(run, 1.0)]),
             ("files", "gauge", "Signal files that are followed.", [(run, float(self._files.files))]),
@@ -114,6 +198,12 @@ class Exporter:
             ("bad_lines_total", "counter", "Lines and files that could not be read.", bad or [(run, 0.0)]),
             ("series", "gauge", "Series of the run in this answer.", [(run, float(series))]),
             ("fields_left_out", "gauge", "Unknown fields beyond the limit.", [(run, float(left_out))]),
+            (
+                "history_skipped_bytes",
+                "gauge",
+                "Bytes of earlier lines that were never read; where not 0, counters count from behind them.",
+                [(run, float(skipped))],
+            ),
         )
         return "".join(
             family(f"train_exporter_{name}", kind, help, samples) for name, kind, help, samples in rows
@@ -127,7 +217,7 @@ class Exporter:
         """
         with listening(host, port, "metrics") as socket_:
             server = _Server(socket_, self._answer)
-            thread = threading.Thread(target=server.serve_forever, args=(0.1,), name="metrics", daemon=True)
+            thread = threading.Thread(target=server.serve_forever, args=(0.5,), name="metrics", daemon=True)
             thread.start()
             try:
                 yield shown_address(socket_)
@@ -136,7 +226,9 @@ class Exporter:
                 thread.join()
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Keep what is known and let go of the files."""
+        if self._snapshot is not None and self._files.caught_up:
+            self._keep(self._memory.keep)
         self._files.close()
 
     def _answer(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
@@ -157,13 +249,13 @@ class Exporter:
             return "200 OK", b"alive\n"
         if path != "/metrics":
             return "404 Not Found", b"there are /metrics and /healthz\n"
-        text = self.metrics()
-        if text is None:
+        body = self._body()
+        if body is None:
             return (
                 "503 Service Unavailable",
                 b"not ready: the files have not been read up to their ends yet\n",
             )
-        return "200 OK", text.encode()
+        return "200 OK", body
 
 
 class _Handler(WSGIRequestHandler):

@@ -8,6 +8,7 @@ from train_ledger.ledger.cost import gpu_price_per_hour, impact
 from train_ledger.ledger.fold import Fold
 from train_ledger.ledger.journal import Journal, JournalError
 from train_ledger.ledger.lock import KeeperHeld, KeeperLock
+from train_ledger.ledger.memory import Memory, MemoryUnusableError, state_path
 from train_ledger.ledger.past import known_at
 from train_ledger.ledger.state import STATES, Attempt, Checkpoints, FailedSave, RankState, RunState
 from train_ledger.ledger.xids import XIDS, Xid, xid, xid_level
@@ -23,6 +24,8 @@ __all__ = [
     "JournalError",
     "KeeperHeld",
     "KeeperLock",
+    "Memory",
+    "MemoryUnusableError",
     "RankClock",
     "RankState",
     "RunState",
@@ -31,6 +34,7 @@ __all__ = [
     "impact",
     "known_at",
     "restarts",
+    "state_path",
     "xid",
     "xid_level",
 ]

@@ -8,6 +8,7 @@ from train_ledger.sources.incidents import Incident, Incidents
 from train_ledger.sources.jsonl import SignalDecoder
 from train_ledger.sources.kernel_log import KernelFault, pci_address
 from train_ledger.sources.log_files import LogReading, read_log_files
+from train_ledger.sources.memory import FilesMemory
 from train_ledger.sources.process import Liveness
 from train_ledger.sources.progress import Attempt, Progress
 from train_ledger.sources.reading import FactReading, FileRead, read_facts
@@ -24,6 +25,7 @@ __all__ = [
     "FactReader",
     "FactReading",
     "FileRead",
+    "FilesMemory",
     "FolderFollower",
     "Follower",
     "FormatSeen",

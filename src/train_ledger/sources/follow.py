@@ -28,7 +28,6 @@ __all__ = ["FolderFollower", "Follower", "Name"]
 _POLL_BYTES = 8 << 20
 _SHARE_BYTES = 64 << 10
 _DRAIN_S = 60.0
-_READ_WHOLE = Start()
 
 _QUIET_S = 5.0
 _PARTS = 4
@@ -67,21 +66,20 @@ class Follower:
     """Whole lines of the file at `path`, each once, through rotation, truncation and re-creation.
 
     A rotated file is followed to its end; `drain_s` is for how long after it lost its name a silent one is
-    still listened to. Lines that are cut away before a poll saw them are lost to any reader. `start` says
-    where reading begins in the files that are there at the first look.
+    still listened to. Lines that are cut away before a poll saw them are lost to any reader. `read_bytes`
+    counts those of the lines that were handed on.
     """
 
-    def __init__(
-        self, path: str | os.PathLike[str], *, drain_s: float = _DRAIN_S, start: Start = _READ_WHOLE
-    ) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, drain_s: float = _DRAIN_S) -> None:
         self.path = Path(path)
         self.skipped = Skipped()
         self.troubles = Troubles(self.skipped)
+        self.read_bytes = 0
         self._drain_s = drain_s
         self._files: dict[Identity, _Followed] = {}
         self._last_series = -1
-        self._start = start
-        self._known = Known(start.known)
+        self._start = Start()
+        self._known = Known()
         self._unknown: list[Stream] | None = []
         self._news_s = time.monotonic()
         self._part = 0
@@ -119,6 +117,15 @@ class Follower:
     def caught_up(self) -> bool:
         """Whether the last poll read everything that was there."""
         return self.lag_bytes == 0
+
+    def begin(self, start: Start) -> None:
+        """Where reading begins in the files that are there at the first poll; call it before that."""
+        self._start = start
+        self._known = Known(start.known)
+
+    def paths(self) -> list[str]:
+        """The files of these names that are there now, opened or not."""
+        return [name.path for name in self._names()]
 
     def positions(self) -> tuple[Position, ...]:
         """Where each file stands that has a name; of use once `caught_up`."""
@@ -164,6 +171,7 @@ class Follower:
             self._lose(followed, error)
             return []
         self.troubles.over(followed.name.path)
+        self.read_bytes += sum(len(block.data) + 1 for block in blocks)
         return blocks
 
     # -- which files there are
@@ -183,7 +191,7 @@ class Follower:
         news += [followed for followed in unnamed if self._look_at_unnamed(followed)]
         self._all_named = not unnamed
         if names:
-            self._begin()
+            self._begin_unknown()
         if news:
             self._news_s = time.monotonic()
         return news
@@ -263,7 +271,7 @@ class Follower:
         elif self._unknown is not None:
             self._unknown.append(followed.stream)
 
-    def _begin(self) -> None:
+    def _begin_unknown(self) -> None:
         """After the first look that found files: where reading begins in those that nobody knows."""
         if self._unknown is None:
             return
@@ -315,9 +323,8 @@ class FolderFollower(Follower):
         place: Callable[[str], tuple[int, int] | None],
         *,
         drain_s: float = _DRAIN_S,
-        start: Start = _READ_WHOLE,
     ) -> None:
-        super().__init__(path, drain_s=drain_s, start=start)
+        super().__init__(path, drain_s=drain_s)
         self._place = place
         self._places: dict[str, Name | None] = {}
         self._listed: list[Name] = []

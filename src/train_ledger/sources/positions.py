@@ -92,7 +92,7 @@ class Known:
         try:
             status = os.fstat(fd)
             positions = self.of((status.st_dev, status.st_ino), path)
-            return any(it.foot and it.holds_for(fd) for it in positions)
+            return any(it.holds_for(fd) for it in positions)
         except OSError:
             return False
         finally:

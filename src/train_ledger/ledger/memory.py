@@ -1,0 +1,140 @@
+"""What did an earlier process that followed this run know when it stopped?
+
+Where it stood in each file, and the fold of exactly what is before these places: so the counters and the
+windows of the one that comes after go on as if there had been one process only. What is damaged, of other
+code or of another run is not used, and that is said.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from train_ledger.ledger.fold import Fold
+from train_ledger.ledger.memo import MemoError, code_version, from_plain, put_down, take_up, to_plain
+from train_ledger.run_dir import read_small, write_atomically
+from train_ledger.sources import FilesMemory, RunFiles
+
+__all__ = ["Memory", "MemoryUnusableError", "state_path"]
+
+_EVERY_S = 15.0
+_SHARE_OF_TIME = 100
+"""Keeping what is known takes a hundredth of the time at most."""
+
+_MAGIC = b"train-ledger memory 1\n"
+_LARGEST_BYTES = 1 << 30
+_DIGEST_BYTES = 32
+
+
+class MemoryUnusableError(Exception):
+    """What was kept cannot be used, or nothing can be kept; the text says which file and why."""
+
+
+class _Kept(msgspec.Struct, frozen=True):
+    code: str
+    run: str
+    fold: Any
+    files: FilesMemory
+
+
+def state_path(run_path: Path, hosts: Collection[str] | None, host: str) -> Path:
+    """Where an exporter on `host` keeps what it knows of a run: in the user's own folder for such things."""
+    home = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    whole = run_path.resolve()
+    whose = "\0".join((str(whole), host, *(("*",) if hosts is None else sorted(hosts))))
+    name = f"{whole.name}-{hashlib.sha256(whose.encode(errors='replace')).hexdigest()[:16]}.memory"
+    return Path(home) / "train-ledger" / name
+
+
+class Memory:
+    """The file at `path` (None: there is none) that keeps what is known of a run.
+
+    `run` is what run.json says and `hosts` whose ranks are read: what was kept of another is not used.
+    """
+
+    def __init__(self, path: Path | None, run: Mapping[str, Any], hosts: Collection[str] | None) -> None:
+        self.path = path
+        self._run = repr((run.get("run"), run.get("started"), None if hosts is None else sorted(hosts)))
+        self._due_s = time.monotonic() + _EVERY_S
+
+    def recall(self, fold: Fold, files: RunFiles) -> bool:
+        """Let both go on where an earlier process stopped; whether there was one. Call it before any poll.
+
+        Raises MemoryUnusableError where something was kept that cannot be used; then both are as new.
+        """
+        kept = self._read()
+        if kept is None:
+            return False
+        self._check(kept)
+        try:
+            parts = from_plain(kept.fold)
+        except (MemoError, ValueError, TypeError, KeyError, RecursionError) as error:
+            raise self._unusable(f"is damaged ({error})") from error
+        if not files.resume(kept.files):
+            raise self._unusable("speaks of other files than those that are there")
+        take_up(fold, parts)
+        return True
+
+    def _read(self) -> _Kept | None:
+        if self.path is None:
+            return None
+        try:
+            content = read_small(self.path, limit_bytes=_LARGEST_BYTES)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise self._unusable(error.strerror or str(error)) from error
+        magic, digest, body = _split(content)
+        if magic != _MAGIC or hashlib.sha256(body).digest() != digest:
+            raise self._unusable("is damaged, or no such file at all")
+        try:
+            return msgspec.msgpack.decode(body, type=_Kept)
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise self._unusable(f"is of another version ({error})") from error
+
+    def _check(self, kept: _Kept) -> None:
+        if kept.code != code_version():
+            raise self._unusable("is of another version of train-ledger")
+        if kept.run != self._run:
+            raise self._unusable("is of another run, or of other hosts")
+
+    def _unusable(self, why: str) -> MemoryUnusableError:
+        return MemoryUnusableError(f"{self.path}: {why}; it is not used")
+
+    def keep_if_due(self, fold: Fold, files: RunFiles) -> bool:
+        """As `keep`, but seldom: every 15 s, and so that it takes a hundredth of the time at most."""
+        began_s = time.monotonic()
+        if self.path is None or began_s < self._due_s:
+            return False
+        try:
+            return self.keep(fold, files)
+        finally:
+            took_s = time.monotonic() - began_s
+            self._due_s = began_s + max(_EVERY_S, took_s * _SHARE_OF_TIME)
+
+    def keep(self, fold: Fold, files: RunFiles) -> bool:
+        """Write down what is known, after a poll that caught up and whose facts were folded; whether it was.
+
+        Raises MemoryUnusableError where it cannot be written.
+        """
+        if self.path is None:
+            return False
+        kept = _Kept(code_version(), self._run, to_plain(put_down(fold)), files.memory())
+        body = msgspec.msgpack.encode(kept)
+        try:
+            write_atomically(self.path, _MAGIC + hashlib.sha256(body).digest() + body, mode=0o600)
+        except OSError as error:
+            why = error.strerror or str(error)
+            raise MemoryUnusableError(f"{self.path}: cannot be written: {why}") from error
+        return True
+
+
+def _split(content: bytes) -> tuple[bytes, bytes, bytes]:
+    body = len(_MAGIC) + _DIGEST_BYTES
+    return content[: len(_MAGIC)], content[len(_MAGIC) : body], content[body:]
