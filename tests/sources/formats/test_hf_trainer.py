@@ -134,6 +134,16 @@ def test_bars_alone_tell_steps_once_the_training_length_is_known() -> None:
     assert [it.values.get("step_time_s") for it in told] == [None, 60.0, 60.0]
 
 
+def test_the_front_that_logging_put_there_in_2020() -> None:
+    front = "06/12/2020 10:05:38 - INFO - transformers.trainer -   "
+    begun, step = facts(
+        front + "***** Running training *****",
+        front + "  Total optimization steps = 29",
+        "\r" + bar(0, 29) + "\r" + bar(1, 29),
+    )
+    assert (begun.name, begun.details, step.step) == ("run_start", {"steps": 29}, 1)
+
+
 def test_the_time_of_a_step_leaves_evaluations_and_saves_out() -> None:
     found = facts(
         record() + "\r" + bar(10, 100, "01:00"),

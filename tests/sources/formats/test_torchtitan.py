@@ -134,6 +134,12 @@ def test_the_first_line_of_a_start_is_marked_and_its_time_per_step_left_out() ->
     assert marked == [(1, True, None), (20, False, 0.5), (50, True, None), (60, False, 0.5)]
 
 
+def test_ranks_without_a_name_tell_one_step_each_and_none_is_a_start() -> None:
+    steps = facts(*[FRONT + STEP.replace("3,400", f"3,40{rank}") for rank in range(8)])
+    assert len(steps) == 8
+    assert not any("with_start_up" in it.values for it in steps)
+
+
 def test_a_step_that_goes_back_is_told_as_it_is() -> None:
     steps = facts(FRONT + STEP, FRONT + STEP.replace("20 ", "10 ", 1))
     assert [(it.step, it.attempt) for it in steps] == [(20, 0), (10, 0)]

@@ -26,9 +26,9 @@ from train_ledger.sources.log_time import TIME, log_time
 __all__ = ["HfTrainer"]
 
 _TIME = re.compile(TIME)
-_RUNNING = re.compile(r"(?:^|>> |\] )\*{5} Running (training|Evaluation|Prediction) \*{5}\s*\Z")
-_TOTAL = re.compile(r"(?:^|>>|\]) {1,8}Total optimization steps = (\d[\d,]{0,15})\s*\Z")
-_SAVING = re.compile(r"(?:^|>> |\] )Saving model checkpoint to (\S{1,1000})\s*\Z")
+_RUNNING = re.compile(r"(?:^|>> |\] | - {1,3})\*{5} Running (training|Evaluation|Prediction) \*{5}\s*\Z")
+_TOTAL = re.compile(r"(?:^|>>|\]| -) {1,8}Total optimization steps = (\d[\d,]{0,15})\s*\Z")
+_SAVING = re.compile(r"(?:^|>> |\] | - {1,3})Saving model checkpoint to (\S{1,1000})\s*\Z")
 _CHECKPOINT = re.compile(r"checkpoint-(\d{1,15})/?\Z")
 _LONGEST = 1 << 20
 _LONGEST_MESSAGE = 2000

@@ -121,7 +121,7 @@ class Torchtitan:
         told = _Told(line, _seconds(time[0], line) if time else _seconds("", line), source)
         if match[1]:
             return (told.event("eval_end", step, **values),)
-        if step == 1 or rank.starts or step <= rank.step:
+        if step == 1 or rank.starts or step < rank.step:
             values.pop("step_time_s", None)
             values["with_start_up"] = 1.0
         rank.step, rank.starts = step, False
