@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
@@ -67,7 +66,8 @@ def read(
         raise BadInputError("--only and --fields choose among facts: say --json, too")
     reading = read_facts(files)
     if json:
-        _print(reading, only, frozenset(name.strip() for name in fields.split(",") if name.strip()))
+        wanted = frozenset(name.strip() for name in fields.split(",") if name.strip())
+        _print(reading, only, wanted, at_once="-" in map(str, files))
         _complain_of_unread(reading)
     else:
         from train_ledger.cli.read_shown import report_of_reading
@@ -84,14 +84,14 @@ def _check(files: Iterable[Path]) -> None:
             raise BadInputError(f"{file}: there is no such file or folder")
 
 
-def _print(facts: Iterable[Fact], only: Kind | None, fields: frozenset[str]) -> None:
+def _print(facts: Iterable[Fact], only: Kind | None, fields: frozenset[str], *, at_once: bool) -> None:
     from train_ledger.facts import Event, Fault, Step
     from train_ledger.render import fact_line
 
-    wanted = {None: (Step, Event, Fault), Kind.step: Step, Kind.event: Event, Kind.fault: Fault}[only]
+    kinds: dict[Kind, type[Fact]] = {Kind.step: Step, Kind.event: Event, Kind.fault: Fault}
     for fact in facts:
-        if isinstance(fact, wanted):
-            sys.stdout.write(f"{fact_line(fact, fields or None)}\n")
+        if only is None or isinstance(fact, kinds[only]):
+            print(fact_line(fact, fields or None), flush=at_once)
 
 
 def _complain_of_unread(reading: FactReading) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import select
 import stat
 import sys
 import zlib
@@ -19,6 +20,7 @@ from typing import IO, cast
 __all__ = ["NotRead", "opened", "pieces"]
 
 _PIECE_BYTES = 256 << 10
+_QUIET_S = 0.2
 _MAGIC = b"\x1f\x8b"
 
 
@@ -51,9 +53,16 @@ def opened(path: Path) -> Iterator[tuple[IO[bytes], float | None]]:
 
 
 def pieces(file: IO[bytes]) -> Iterator[bytes]:
-    """What is in it, piece by piece, as it comes; raises NotRead where it is damaged or is refused."""
+    """What is in it, piece by piece, as it comes; raises NotRead where it is damaged or is refused.
+
+    Of a pipe that is still written to, an empty piece says that nothing has come for a while.
+    """
     read = getattr(file, "read1", file.read)
+    is_pipe = _is_pipe(file)
     while True:
+        if is_pipe and not select.select([file], [], [], _QUIET_S)[0]:
+            yield b""
+            select.select([file], [], [])
         try:
             piece = read(_PIECE_BYTES)
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
@@ -63,3 +72,10 @@ def pieces(file: IO[bytes]) -> Iterator[bytes]:
         if not piece:
             return
         yield piece
+
+
+def _is_pipe(file: IO[bytes]) -> bool:
+    try:
+        return stat.S_ISFIFO(os.fstat(file.fileno()).st_mode)
+    except OSError:  # it has no descriptor: it is held in memory
+        return False

@@ -98,9 +98,9 @@ class FactReading:
                 yield from self._of_document(document, path, itertools.chain([head], stream), place, read)
             elif b"\0" in head[:_HEAD_BYTES].lstrip(b"\0"):
                 raise NotRead("is no text")
-            else:
+            else:  # of a pipe the next piece may be long in coming: what there is is told before
                 reader = FactReader(str(path), place, written_t=written_t, attempts=self._attempts)
-                yield from _streamed(reader, itertools.chain([head], stream), read)
+                yield from _streamed(reader, itertools.chain([head, b""], stream), read)
 
     def _of_document(
         self, document: Document, path: Path, stream: Iterable[bytes], place: LogPlace, read: FileRead
@@ -132,7 +132,7 @@ def read_facts(paths: Iterable[Path]) -> FactReading:
 def _streamed(reader: FactReader, stream: Iterable[bytes], read: FileRead) -> Iterator[Fact]:
     try:
         for piece in stream:
-            yield from reader.feed(piece)
+            yield from reader.feed(piece) if piece else reader.settle()
     except NotRead as why:
         read.not_read = str(why)
     yield from reader.end()
@@ -145,7 +145,7 @@ def _head(stream: Iterator[bytes]) -> bytes:
     head = b""
     for piece in stream:
         head += piece
-        if len(head) >= _HEAD_BYTES:
+        if len(head) >= _HEAD_BYTES or (head and not piece):
             break
     return head
 

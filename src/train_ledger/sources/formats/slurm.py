@@ -30,8 +30,7 @@ _TASKS = re.compile(
 )
 _NODE = re.compile(r"srun: error: Node failure on (?P<host>[\w.\[\],-]{1,255})")
 _MEMORY = re.compile(
-    r"Detected (?P<times>\d{1,9}) oom[-_ ]kill events? in (?:StepId=)?(?P<job>[\w.]{1,40})"
-    r"|Detected (?P<times2>\d{1,9}) oom-kill event\(s\) in (?:StepId=|step )?(?P<job2>[\w.]{1,40})"
+    r"Detected \d{1,9} oom[-_ ]kill events?(?:\(s\))? in (?:StepId=|step )?(?P<job>[\w.]{0,40}\w)"
     r"|Exceeded (?:job|step) memory limit"
 )
 _EXIT = re.compile(r"Exited with exit code (\d{1,6})")
@@ -65,8 +64,7 @@ class Slurm:
         elif match := _TASKS.search(text):
             yield from self._tasks(match, source)
         elif match := _MEMORY.search(text):
-            job = match["job"] or match["job2"]
-            details = {"why": "out of host memory", **({"job": job} if job else {})}
+            details = {"why": "out of host memory", **({"job": match["job"]} if match["job"] else {})}
             yield self._fault("killed", line.host, details, source)
 
     def _tasks(self, match: re.Match[str], source: str) -> Iterator[Fault]:

@@ -1,0 +1,158 @@
+"""`train-ledger read`: for people and for scripts."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from typer.testing import CliRunner
+
+from train_ledger.cli import app
+
+FIELDS = ("kind", "t", "step", "rank", "host", "attempt", "source")
+OOM = "[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 3 has a total"
+
+
+def line(step: int, *, minute: int = 5, loss: str = "2.500000E+00") -> str:
+    return (
+        f" [2026-02-03 04:{minute:02d}:{step % 60:02d}] iteration {step:8d}/   90000 | consumed samples: {step * 64} | "
+        f"elapsed time per iteration (ms): 1000.0 | learning rate: 1.500000E-04 | lm loss: {loss} | "
+        "grad norm: 1.250 | number of skipped iterations:   0 | number of nan iterations:   0 |\n"
+    )
+
+
+def run(*arguments: str | Path, stdin: str = "") -> tuple[int, str, str]:
+    ended = CliRunner().invoke(app, ["read", *map(str, arguments)], input=stdin, catch_exceptions=False)
+    return ended.exit_code, ended.stdout, ended.stderr
+
+
+def facts(stdout: str) -> list[dict[str, Any]]:
+    return [json.loads(it) for it in stdout.splitlines()]
+
+
+def log(folder: Path, text: str, name: str = "train.log") -> Path:
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+def test_each_fact_is_one_line_of_json_with_the_same_keys(tmp_path: Path) -> None:
+    path = log(tmp_path, line(1) + line(2, loss="NaN") + f"{OOM}\n")
+    status, stdout, stderr = run(path, "--json")
+    told = facts(stdout)
+    assert (status, stderr) == (1, "")
+    assert [it["kind"] for it in told] == ["step", "step", "fault", "fault"]
+    assert all(set(FIELDS) <= set(it) for it in told)
+    assert [it["fault"] for it in told if it["kind"] == "fault"] == ["nan_suspected", "oom"]
+    assert (told[0]["step"], told[0]["loss"], told[0]["source"]) == (1, 2.5, f"{path}:1")
+    assert told[1]["loss"] == "NaN"
+    assert (told[3]["rank"], told[3]["t"], told[3]["local_gpu"]) == (3, None, 3)
+
+
+def test_facts_of_one_kind_and_some_of_what_they_tell(tmp_path: Path) -> None:
+    path = log(tmp_path, line(1) + line(2) + f"{OOM}\n")
+    _, stdout, _ = run(path, "--json", "--only", "step", "--fields", "loss, grad_norm")
+    assert [set(it) - set(FIELDS) for it in facts(stdout)] == [{"loss", "grad_norm"}] * 2
+    _, stdout, _ = run(path, "--json", "--only", "fault")
+    assert [it["fault"] for it in facts(stdout)] == ["oom"]
+
+
+def test_the_standard_input_is_a_log_too() -> None:
+    status, stdout, _ = run("-", "--json", stdin=line(1) + line(2))
+    assert (status, [it["source"] for it in facts(stdout)]) == (0, ["-:1", "-:2"])
+
+
+def test_the_summary_says_what_it_is_and_how_far_it_went(tmp_path: Path) -> None:
+    again = "".join(line(step, minute=9) for step in range(11, 15))
+    path = log(tmp_path, "".join(map(line, range(1, 13))) + again + "words\n" * 84)
+    status, stdout, _ = run(path)
+    assert status == 0
+    assert stdout.startswith("nothing wrong in 1 file: 16 lines of steps")
+    assert "Megatron" in stdout
+    assert "100, 84 of them tell nothing" in stdout
+    assert "steps 1–12" in stdout
+    assert "steps 11–14, 2 of them done again" in stdout
+    assert "not seen" in stdout
+
+
+def test_the_summary_names_each_trouble_once_and_what_to_run_next(tmp_path: Path) -> None:
+    timeouts = "".join(
+        f"[rank{rank}]:[E ProcessGroupNCCL.cpp:5] [Rank {rank}] Watchdog caught collective operation "
+        f"timeout: "
+        "WorkNCCL(SeqNum=7, OpType=ALLREDUCE, Timeout(ms)=600000) ran for 600044 milliseconds before "
+        "timing out.\n"
+        for rank in range(8)
+    )
+    path = log(tmp_path, line(1) + line(2) + timeouts)
+    status, stdout, _ = run(path)
+    assert status == 1
+    assert stdout.startswith("trouble in 1 file: watchdog_timeout on ranks 0-7\n")
+    assert "sequence number 7, ALLREDUCE (8 times, first at" in stdout
+    assert f"train-ledger hang --logs {path}" in stdout
+    assert f"train-ledger read {path} --json --only fault" in stdout
+
+
+def test_an_mfu_over_100_is_flagged(tmp_path: Path) -> None:
+    titan = (
+        "[titan] 2026-02-03 04:05:0{s},007 - root - INFO - step: {s}  loss:  5.1000  memory: "
+        "30.00GiB(60.00%)  tps: 2,100  tflops: 100.00  mfu: 563.00%\n"
+    )
+    path = log(tmp_path, titan.format(s=1) + titan.format(s=2))
+    assert "563 % at most: over 100" in run(path)[1]
+
+
+def test_a_log_of_nobody_known_is_no_answer(tmp_path: Path) -> None:
+    status, stdout, _ = run(log(tmp_path, "words\n" * 9))
+    assert status == 3
+    assert stdout.startswith("cannot tell, because nothing of a known format stands in 1 file")
+
+
+def test_what_a_log_holds_reaches_no_terminal(tmp_path: Path) -> None:
+    path = log(tmp_path, "Traceback (most recent call last):\n  x\nValueError: \x1b]0;owned\x07 \x9b2J\n")
+    for arguments in ((path,), (path, "--json")):
+        stdout = run(*arguments)[1]
+        assert "ValueError" in stdout
+        assert "\x1b" not in stdout
+        assert "\x9b" not in stdout
+
+
+def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
+    status, stdout, stderr = run(tmp_path / "gone")
+    assert (status, stdout, stderr.count("\n")) == (2, "", 1)
+    (tmp_path / "weights").write_bytes(b"\x00\x01" * 4096)
+    status, stdout, stderr = run(tmp_path / "weights", "--json")
+    assert (status, stdout) == (2, "")
+    assert "weights: is no text" in stderr
+    assert "is no text" in run(tmp_path / "weights")[1]
+
+
+def test_choices_among_facts_are_for_facts(tmp_path: Path) -> None:
+    status, _, stderr = run(log(tmp_path, line(1)), "--only", "step")
+    assert (status, stderr.count("\n")) == (2, 1)
+    assert "--json" in stderr
+
+
+def test_a_reader_that_leaves_is_no_trouble(tmp_path: Path) -> None:
+    path = log(tmp_path, "".join(map(line, range(1, 20_000))))
+    command = [sys.executable, "-m", "train_ledger", "read", str(path), "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert json.loads(process.stdout.readline())["step"] == 1
+        process.stdout.close()
+        assert process.stderr.read() == b""
+
+
+def test_a_log_that_is_still_written_is_told_as_it_comes() -> None:
+    command = [sys.executable, "-m", "train_ledger", "read", "-", "--json"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(line(1).encode())
+        process.stdin.flush()
+        assert json.loads(process.stdout.readline())["step"] == 1
+        process.stdin.close()
+        assert process.stdout.read() == b""

@@ -1,0 +1,368 @@
+"""What launchers, schedulers, kernels and runtimes write around a training program's own lines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+import pytest
+
+from train_ledger.facts import Event, Fact, Fault
+from train_ledger.sources import FactReader
+from train_ledger.sources.formats import PySpyJson
+
+
+def facts_of(lines: str | Iterable[str], name: str = "train.log") -> list[Fact]:
+    reader = FactReader(name, written_t=1_775_000_000.0)
+    text = lines if isinstance(lines, str) else "\n".join(lines)
+    return [*reader.feed(text.encode()), *reader.end()]
+
+
+def fault_of(lines: str | Iterable[str]) -> Fault:
+    (fault,) = facts_of(lines)
+    assert isinstance(fault, Fault)
+    return fault
+
+
+# -- the watchdog and the recorder
+
+
+WORK = (
+    "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=51, OpType=ALLREDUCE, "
+    "Timeout(ms)=1800000) ran for {ran} milliseconds before timing out."
+)
+
+
+@pytest.mark.parametrize(
+    ("line", "rank", "in_group", "group"),
+    [
+        ("[E ProcessGroupNCCL.cpp:700] [Rank 3] " + WORK.format(ran=1800111), None, 3, None),
+        ("[rank6]:[E ProcessGroupNCCL.cpp:560] [Rank 6] " + WORK.format(ran=1800111), 6, 6, None),
+        ("[rank6]:[E709 04:05:06.1 ProcessGroupNCCL.cpp:605] [Rank 2] " + WORK.format(ran=1), 6, 2, None),
+        ("[rank6]:[E ProcessGroupNCCL.cpp:1530] [PG 4 Rank 2] Timeout at NCCL work: 51, x", 6, 2, "4"),
+        (
+            "n1: [rank6]:[E1109 04:05:06.2 ProcessGroupNCCL.cpp:17] [PG ID 3 PG GUID 17(tp) Rank 2] "
+            "Exception "
+            "(either an error or timeout) detected by watchdog at work: 51, last enqueued NCCL work: 52.",
+            6,
+            2,
+            "17",
+        ),
+        (
+            "[rank6]:[E214 04:05:06.3 ProcessGroupNCCL.cpp:2240] [PG ID 5 PG GUID 41 Rank 0]  failure "
+            "detected "
+            "by watchdog at work sequence id: 51 PG status: last enqueued work: 52, last completed work: 50",
+            6,
+            0,
+            "41",
+        ),
+    ],
+)
+def test_the_global_rank_is_not_the_one_within_the_group(line, rank, in_group, group) -> None:
+    fault = fault_of(line)
+    assert (fault.fault, fault.rank) == ("watchdog_timeout", rank)
+    details = fault.details
+    assert (details["rank_in_group"], details.get("group"), details["seq"]) == (in_group, group, 51)
+
+
+def test_a_timeout_glued_to_a_progress_bar_is_found_however_long_it_ran() -> None:
+    bar = "Epoch 1:  12%|#2        | 512/4096 [10:00<1:10:00,  1.17s/it, loss=2.1]"
+    fault = fault_of(f"{bar}[E ProcessGroupNCCL.cpp:455] [Rank 0] {WORK.format(ran=25_624_887)}")
+    assert (fault.details["ran_ms"], fault.details["timeout_ms"]) == (25_624_887, 1_800_000)
+
+
+def test_how_a_dump_goes_on_is_told_by_events() -> None:
+    front = "[rank2]:[E328 00:21:12.1 ProcessGroupNCCL.cpp:1] [PG ID 0 PG GUID 0(default_pg) Rank 2] "
+    facts = facts_of(
+        [
+            f"{front}Received a dump signal due to a collective timeout from  rank 0 and we will try",
+            f"{front}ProcessGroupNCCL preparing to dump debug info. Include stack trace: 1",
+            f"{front}Finished writing Flight Recorder debug info to /tmp/dumps/rank_2",
+        ]
+    )
+    assert [it.name for it in facts if isinstance(it, Event)] == ["dump_asked", "dump_begun", "dump_done"]
+    assert [it.rank for it in facts] == [2, 2, 2]
+    assert facts[-1].details["file"] == "/tmp/dumps/rank_2"
+
+
+# -- the launcher
+
+TABLE = """\
+torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
+============================================================
+train.py FAILED
+------------------------------------------------------------
+Failures:
+[1]:
+  time      : 2026-02-03_04:05:07
+  host      : node-07
+  rank      : 8 (local_rank: 0)
+  exitcode  : -15 (pid: 4100)
+  error_file: <N/A>
+  traceback : Signal 15 (SIGTERM) received by PID 4100
+------------------------------------------------------------
+Root Cause (first observed failure):
+[0]:
+  time      : 2026-02-03_04:05:06
+  host      : node-07
+  rank      : 9 (local_rank: 1)
+  exitcode  : {code} (pid: 4101){name}
+  error_file: <N/A>
+  traceback : x
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "fault"), [(-9, "killed"), (1, "exception"), (-6, "signal"), (-11, "signal")]
+)
+def test_the_root_cause_is_told_apart_from_those_that_were_ended_for_it(code: int, fault: str) -> None:
+    died = (
+        f"E0203 04:05:06.500000 26092 torch/distributed/elastic/multiprocessing/api.py:1002] failed "
+        f"(exitcode: "
+        f"{code}) local_rank: 1 (pid: 4101) of binary: /opt/venv/bin/python3\n"
+    )
+    facts = facts_of(died + TABLE.format(code=code, name=""))
+    roots = [it for it in facts if it.details.get("root")]
+    assert [(it.fault, it.rank, it.host) for it in roots if isinstance(it, Fault)] == [(fault, 9, "node-07")]
+    assert [it.rank for it in facts if it.details.get("victim")] == [8]
+    assert len(facts) == 2
+
+
+def test_the_name_of_the_signal_behind_the_code_changes_nothing() -> None:
+    facts = facts_of(TABLE.format(code=-9, name=" (SIGKILL)"))
+    assert [it.details.get("number") for it in facts] == [15, 9]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[2024-02-03 04:05:06,007] torch.distributed.elastic.multiprocessing.api: [ERROR] failed "
+        "(exitcode: 1) "
+        "local_rank: 2 (pid: 4002) of binary: /opt/venv/bin/python",
+        "E0203 04:05:06.007000 4100 torch/distributed/elastic/multiprocessing/api.py:874] failed "
+        "(exitcode: 1) "
+        "local_rank: 2 (pid: 4002) of binary: /opt/venv/bin/python",
+    ],
+)
+def test_a_death_that_no_table_tells_is_told_at_the_end(line: str) -> None:
+    fault = fault_of(line)
+    assert (fault.fault, fault.details["local_rank"], fault.details["exit_code"]) == ("exception", 2, 1)
+    assert fault.t is not None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "WARNING:torch.distributed.elastic.agent.server.api:Received 15 death signal, shutting down workers",
+        "W0203 04:05:06.0 41 torch/distributed/elastic/agent/server/api.py:710] Received Signals.SIGTERM "
+        "death "
+        "signal, shutting down workers",
+    ],
+)
+def test_a_launcher_that_is_told_to_stop(line: str) -> None:
+    fault = fault_of(line)
+    assert (fault.fault, fault.rank, fault.details["number"]) == ("signal", None, 15)
+
+
+def test_siblings_that_the_launcher_ends_are_an_event() -> None:
+    (event,) = facts_of("W0203 04:05:06.0 41 api.py:890] Sending process 4103 closing signal SIGTERM")
+    assert isinstance(event, Event)
+    assert (event.name, event.details) == ("signal_sent", {"pid": 4103, "number": 15, "victim": True})
+
+
+# -- exceptions and what they are
+
+
+def trace(last: str, front: str = "") -> list[str]:
+    return [
+        f"{front}Traceback (most recent call last):",
+        f'{front}  File "/job/train.py", line 11, in <module>',
+        f"{front}    main()",
+        f"{front}{last}",
+    ]
+
+
+def test_an_exception_is_told_with_its_place() -> None:
+    fault = fault_of(trace("RuntimeError: the shapes differ", "[rank3]: "))
+    assert (fault.fault, fault.rank, fault.details["type"]) == ("exception", 3, "RuntimeError")
+    assert fault.details["message"] == "the shapes differ"
+    assert "train.py" in fault.details["frame"]
+
+
+OLD = (
+    "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB (GPU 3; 79.00 GiB total "
+    "capacity; 70.00 GiB already allocated; 1.50 GiB free; 71.00 GiB reserved in total by PyTorch) If "
+    "reserved "
+    "memory is >> allocated memory try setting max_split_size_mb. See PYTORCH_CUDA_ALLOC_CONF"
+)
+NEW = (
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 3 has a total capacity of "
+    "79.00 GiB of which 1.50 GiB is free. Process 7 has 71.00 GiB memory in use. PYTORCH_ALLOC_CONF="
+)
+
+
+@pytest.mark.parametrize(
+    "said", [OLD, NEW, OLD.replace("capacity", "capacty"), NEW.replace("capacity", "capacty")]
+)
+def test_a_want_of_device_memory_in_all_its_wordings(said: str) -> None:
+    for fault in (fault_of(trace(said, "[rank11]: ")), fault_of(f"[rank11]: {said}")):
+        assert (fault.fault, fault.rank) == ("oom", 11)
+        told = fault.details
+        assert told["local_gpu"] == 3
+        assert (told["tried_bytes"], told["capacity_bytes"]) == (2 << 30, 79 << 30)
+        assert told["free_bytes"] == 3 << 29
+
+
+def test_one_exception_of_many_ranks_without_a_name_is_told_once() -> None:
+    assert len(facts_of([*trace("KeyError: 'x'"), *trace("KeyError: 'x'"), *trace("KeyError: 'x'")])) == 1
+
+
+def test_that_a_child_failed_is_no_exception_of_its_own() -> None:
+    assert facts_of(trace("torch.distributed.elastic.multiprocessing.errors.ChildFailedError: ")) == []
+
+
+def test_a_lost_peer_is_one_fault_not_an_exception_and_an_error() -> None:
+    fault = fault_of(trace("RuntimeError: [pair.cc:537] Read error: Connection reset by peer.", "[rank0]: "))
+    assert (fault.fault, fault.rank, fault.details["what"]) == ("nccl_error", 0, "peer_gone")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "torch.distributed.DistBackendError: NCCL error in: a.cpp:1275, remote process exited, NCCL "
+        "version 2.14.3",
+        "ncclRemoteError: A call failed possibly due to a network error or a remote process exiting "
+        "prematurely.",
+        "gpu-a:41:77 [3] misc/socket.cc:46 NCCL WARN Net : Call to recv failed : Connection timed out",
+        "gpu-a:41:77 [3] transport/net_ib.cc:96 NCCL WARN NET/IB : Got completion with error 12, opcode 0",
+    ],
+)
+def test_an_error_of_nccl_without_a_traceback(line: str) -> None:
+    assert fault_of(line).fault == "nccl_error"
+
+
+def test_a_warning_of_nccl_that_is_no_trouble_is_none() -> None:
+    assert facts_of("gpu-a:41:77 [3] graph/xml.cc:12 NCCL WARN No NVLink topology file is given") == []
+
+
+# -- Slurm and the kernel
+
+
+@pytest.mark.parametrize("why", ["TIME LIMIT", "NODE FAILURE", "PREEMPTION"])
+@pytest.mark.parametrize("of", ["STEP 4711.0", "JOB 4711"])
+def test_a_job_that_slurm_cancelled(why: str, of: str) -> None:
+    fault = fault_of(
+        f"slurmstepd: error: *** {of} ON node-07 CANCELLED AT 2026-02-03T04:05:06 DUE TO {why} ***"
+    )
+    assert (fault.fault, fault.host, fault.details["why"]) == ("killed", "node-07", why)
+    assert fault.t is not None
+
+
+def test_a_job_that_somebody_cancelled() -> None:
+    assert fault_of("slurmstepd: error: *** STEP 1.0 ON n1 CANCELLED AT 2026-02-03T04:05:06 ***").details == {
+        "job": "1.0",
+        "why": "cancelled",
+    }
+
+
+@pytest.mark.parametrize(
+    ("how", "code", "number"),
+    [
+        ("Exited with exit code 1", "exception", None),
+        ("Killed", "killed", 9),
+        ("Terminated", "signal", 15),
+        ("Segmentation fault (core dumped)", "signal", 11),
+        ("Out Of Memory", "killed", None),
+    ],
+)
+def test_a_task_that_srun_saw_end(how: str, code: str, number: int | None) -> None:
+    fault = fault_of(f"srun: error: node-07: tasks 0-3,5: {how}")
+    assert (fault.fault, fault.host, fault.rank) == (code, "node-07", None)
+    assert (fault.details["tasks"], fault.details.get("number")) == ("0-3,5", number)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "slurmstepd: error: Detected 1 oom-kill event(s) in StepId=4711.0. Some of your processes may "
+        "have been "
+        "killed by the cgroup out-of-memory handler.",
+        "slurmstepd: error: Detected 2 oom_kill events in StepId=4711.0. Some of the step tasks have been "
+        "OOM Killed.",
+    ],
+)
+def test_a_job_that_wanted_too_much_host_memory(line: str) -> None:
+    fault = fault_of(line)
+    assert (fault.fault, fault.details) == ("killed", {"why": "out of host memory", "job": "4711.0"})
+
+
+def test_slurm_as_a_word_is_no_fault() -> None:
+    assert facts_of("slurmstepd: info: all is well\nsrun: error: Unable to allocate: Invalid account") == []
+
+
+@pytest.mark.parametrize(
+    "front",
+    [
+        "",
+        "[12345.678901] ",
+        "[Tue Feb  3 04:05:06 2026] ",
+        "[  +6.010643] ",
+        "6,901,100,-;",
+        "Feb  3 04:05:06 n7 kernel: ",
+    ],
+)
+def test_an_xid_in_every_print_of_the_kernel_log(front: str) -> None:
+    fault = fault_of(
+        f"{front}NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off"
+    )
+    assert (fault.fault, fault.details["code"], fault.details["pci"]) == ("xid", 79, "0000:3b:00")
+
+
+def test_a_process_that_the_kernel_killed_is_one_fault() -> None:
+    fault = fault_of("[99.1] Out of memory: Killed process 4100 (python) total-vm:1kB, anon-rss:1kB")
+    assert (fault.fault, fault.details["pid"]) == ("killed", 4100)
+
+
+# -- stacks
+
+STACKS = """\
+Process 4100: python train.py
+Python v3.11.7 (/usr/bin/python3.11)
+
+Thread 4100 (idle): "MainThread"
+    all_reduce (torch/distributed/distributed_c10d.py:3252)
+    <module> (train.py:6)
+Thread 4111 (active+gil): "loader"
+    read (data.py:9)
+"""
+
+
+def test_the_threads_of_a_py_spy_dump_are_events() -> None:
+    facts = facts_of(STACKS + STACKS.replace("4100", "4200"), name="rank_3.txt")
+    assert [(it.name, it.details["pid"]) for it in facts if isinstance(it, Event)] == [
+        ("stack", 4100),
+        ("stack", 4100),
+        ("stack", 4200),
+        ("stack", 4200),
+    ]
+    assert facts[0].details["frames"][1] == "<module> (train.py:6)"
+    assert facts[1].details["state"] == "active+gil"
+
+
+def test_those_of_a_py_spy_dump_in_json_too() -> None:
+    thread = {
+        "pid": 4100,
+        "thread_id": 1,
+        "thread_name": "MainThread",
+        "os_thread_id": 4100,
+        "active": False,
+        "owns_gil": True,
+        "frames": [{"name": "step", "filename": "/job/train.py", "short_filename": "train.py", "line": 6}],
+    }
+    content = json.dumps([thread]).encode()
+    assert PySpyJson.fits(content, "rank_0.json")
+    (event,) = PySpyJson.facts(content, "rank_0.json")
+    assert event.details["frames"] == ["step (train.py:6)"]
+    assert event.details["state"] == "idle+gil"
+    with pytest.raises(ValueError, match="no whole JSON"):
+        list(PySpyJson.facts(content[:-2], "rank_0.json"))
