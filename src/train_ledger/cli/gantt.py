@@ -60,6 +60,9 @@ def gantt(
             show_default=False,
         ),
     ] = "",
+    logs: Annotated[
+        bool, typer.Option(help="Mark the faults that the run's logs tell of.", show_default=True)
+    ] = True,
     json: Json = False,
 ) -> int:
     """Draw what all ranks did, as a trace for Perfetto.
@@ -88,7 +91,7 @@ def gantt(
         math.inf if until is None else until,
     )
     names = [name.strip() for name in counters.split(",") if name.strip()]
-    drawing = Gantt(paths, selection, names)
+    drawing = Gantt(paths, selection, names, with_logs=logs)
     with _opened(output) as file:
         trace = TraceFile(file, gz=output.name.endswith(".gz"))
         drawing.draw(trace)
@@ -134,6 +137,7 @@ def _answer(drawing: Gantt, trace: TraceFile, output: Path) -> dict[str, Any]:
         "steps": tally.steps,
         "spans": tally.spans,
         "unfinished": tally.unfinished,
+        "faults_in_logs": tally.faults,
         "clock_ahead_s": drawing.clocks.by_host,
         "not_read": list(tally.not_read_lines),
     }
@@ -146,6 +150,8 @@ def _said(drawing: Gantt, trace: TraceFile, output: Path) -> str:
         f"{output}: {len(tally.ranks)} ranks{on}, {tally.steps} steps and {tally.spans} spans, "
         f"{trace.events} events in {trace.size_bytes / 1e6:.1f} MB; open it at https://ui.perfetto.dev"
     ]
+    if tally.faults:
+        lines.append(f"  {tally.faults} faults that logs tell of are marked")
     if tally.unfinished:
         lines.append(f"  {tally.unfinished} spans never ended and are drawn up to their rank's last line")
     off = {host: lead_s for host, lead_s in drawing.clocks.by_host.items() if abs(lead_s) >= 0.5}

@@ -227,6 +227,18 @@ def test_where_there_is_nothing_to_draw_it_says_so(tmp_path: Path) -> None:
             rank_ranges(wrong)
 
 
+def test_faults_that_logs_tell_of_are_marked(tmp_path: Path) -> None:
+    fleet.write(tmp_path, hosts=2, ranks_per_host=2, steps=5, clock_offsets_s={"node001": 60.0})
+    (tmp_path / "hardware").mkdir()
+    kernel = "1800000090.250000 node001 kernel: NVRM: Xid (PCI:0000:10:00): 79, pid=1, GPU has fallen off\n"
+    (tmp_path / "hardware" / "node001.kern.log").write_text(kernel)
+    gantt, events = drawn(tmp_path)
+    (fault,) = of(events, cat="fault")
+    assert (fault["name"], fault["ph"], fault["s"]) == ("xid", "i", "p")
+    assert fault["ts"] == pytest.approx(1_800_000_030_250_000, abs=50_000)
+    assert gantt.tally.faults == 1
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_of_damaged_files_the_trace_is_still_one(seed: int, tmp_path: Path) -> None:
     chance = random.Random(seed)

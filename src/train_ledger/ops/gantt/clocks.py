@@ -31,12 +31,14 @@ class Clocks:
     _host_of: dict[int, str] = field(default_factory=dict)
 
     def lead_s(self, rank: int, attempt: int) -> float:
-        """0 where nothing is known of the rank's host; else of the newest attempt that is known by then."""
+        """0 where nothing is known of the rank's host; that of its newest attempt for an unknown one."""
         host = _host(rank, self._host_of)
-        for number in (attempt, *sorted((it for name, it in self._leads_s if name == host), reverse=True)):
-            if (host, number) in self._leads_s:
-                return self._leads_s[host, number]
-        return 0.0
+        lead_s = self._leads_s.get((host, attempt))
+        return self.lead_of_host_s(host) if lead_s is None else lead_s
+
+    def lead_of_host_s(self, host: str) -> float:
+        """0 where nothing is known of it; else that of the newest attempt."""
+        return self.by_host.get(host, 0.0)
 
     @property
     def by_host(self) -> dict[str, float]:

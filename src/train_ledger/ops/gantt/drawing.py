@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from train_ledger.ops.gantt.clocks import Clocks, read_clocks
+from train_ledger.ops.gantt.fault_marks import FaultMarks
 from train_ledger.ops.gantt.inputs import find_inputs, lines_of
 from train_ledger.ops.gantt.lanes import Threads
 from train_ledger.ops.gantt.rank_chart import RankChart
@@ -32,14 +33,24 @@ _NOTE = (
 class Gantt:
     """A run whose Gantt can be drawn; raises GanttError where none of `paths` has anything of it.
 
-    `counters` are the fields that are drawn as graphs beside each rank's row.
+    `counters` are the fields that are drawn as graphs beside each rank's row; with `with_logs` faults that
+    the run's logs tell of are marked.
     """
 
-    def __init__(self, paths: Sequence[Path], selection: Selection, counters: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        paths: Sequence[Path],
+        selection: Selection,
+        counters: Sequence[str] = (),
+        *,
+        with_logs: bool = True,
+    ) -> None:
         self.tally = Tally()
         self.clocks = Clocks()
         self._selection = selection
         self._counters = counters
+        self._with_logs = with_logs
+        self._rows: dict[int, Threads] = {}
         self._inputs = find_inputs(paths, selection, self.tally)
 
     def draw(self, trace: TraceFile) -> None:
@@ -47,6 +58,9 @@ class Gantt:
         self.clocks = read_clocks(self._inputs, self._selection)
         for rank in filter(self._selection.has_rank, self._inputs.ranks):
             self._draw_rank(rank, trace)
+        if self._with_logs and self._inputs.logs:
+            marks = FaultMarks(trace, self._selection, self.tally, self.clocks, self._rows.get)
+            marks.draw(self._inputs.logs)
         trace.close(
             {
                 "about": _NOTE,
@@ -62,7 +76,7 @@ class Gantt:
             self.tally.hosts.add(host)
         trace.named("process_name", rank, 0, f"rank {rank} on {host}" if host else f"rank {rank}")
         trace.named("process_sort_index", rank, 0, rank)
-        threads = Threads(rank, trace.named)
+        threads = self._rows[rank] = Threads(rank, trace.named)
         self._draw_signals(rank, trace, threads)
         for attempt, path in enumerate(self._inputs.titan.get(rank, ())):
             self._draw_titan(rank, attempt, path, trace, threads)

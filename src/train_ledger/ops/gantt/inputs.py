@@ -30,6 +30,7 @@ class Inputs:
     signals: dict[int, list[Path]] = field(default_factory=dict)
     titan: dict[int, list[Path]] = field(default_factory=dict)
     host_of: dict[int, str] = field(default_factory=dict)
+    logs: list[Path] = field(default_factory=list)
 
     @property
     def ranks(self) -> list[int]:
@@ -48,6 +49,7 @@ def find_inputs(paths: Sequence[Path], selection: Selection, tally: Tally) -> In
             else:
                 match = _TITAN.match(file.name)
                 titan[int(match[2]) if match else 0].append((match[3] if match else "", file))
+        inputs.logs += _logs(path)
         if (path / "ranks.jsonl").is_file():
             _place(path / "ranks.jsonl", inputs, tally)
     inputs.signals = {rank: [file for _, file in sorted(it)] for rank, it in signals.items()}
@@ -76,6 +78,13 @@ def _files(path: Path) -> list[Path]:
 
 def _titan_files(folder: Path) -> list[Path]:
     return [it for it in sorted(folder.iterdir()) if _TITAN.match(it.name)] if folder.is_dir() else []
+
+
+def _logs(path: Path) -> list[Path]:
+    """Those of a run directory, and its kernels' logs."""
+    run = RunDir(path)
+    kernels = sorted(run.hardware.glob("*.kern.log")) if run.hardware.is_dir() else []
+    return ([run.logs] if run.logs.is_dir() else []) + kernels
 
 
 def _place(path: Path, inputs: Inputs, tally: Tally) -> None:

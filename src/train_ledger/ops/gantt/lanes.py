@@ -95,7 +95,7 @@ class Threads:
     """
 
     def __init__(self, pid: int, name: Callable[[str, int, int, str | int], None]) -> None:
-        self._pid = pid
+        self.pid = pid
         self._name = name
         self._known: dict[str, int] = {}
 
@@ -103,8 +103,8 @@ class Threads:
         tid = self._known.get(label)
         if tid is None:
             place = min(len(self._known) + 1, _THREADS - 1)
-            tid = self._known[label] = self._pid * _THREADS + place
-            self._name("thread_name", self._pid, tid, label)
+            tid = self._known[label] = self.pid * _THREADS + place
+            self._name("thread_name", self.pid, tid, label)
             order = _FIRST.index(label) if label in _FIRST else len(_FIRST) + place
-            self._name("thread_sort_index", self._pid, tid, order)
+            self._name("thread_sort_index", self.pid, tid, order)
         return tid

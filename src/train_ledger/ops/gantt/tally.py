@@ -18,6 +18,7 @@ class Tally:
     steps: int = 0
     spans: int = 0
     unfinished: int = 0
+    faults: int = 0
     lines: int = 0
     read_bytes: int = 0
     not_read: Counter[str] = field(default_factory=Counter)
