@@ -27,6 +27,7 @@ def test_the_run_time_at_the_end_is_a_clock_and_the_bars_are_steps() -> None:
     steps = [it for it in found if isinstance(it, Step)]
     assert [it.step for it in steps] == list(range(1, 17))
     assert all(53 <= it.values["step_time_s"] <= 62 for it in steps[1:])
+    assert steps[-1].t - steps[0].t == pytest.approx(861, abs=2)
     ends = [it for it in found if isinstance(it, Event) and it.name == "run_end"]
     assert [it.details["train_runtime"] for it in ends] == pytest.approx(
         [919.097, 919.094, 919.03, 919.0933, 15 * 60 + 19.02]

@@ -144,6 +144,18 @@ def test_the_front_that_logging_put_there_in_2020() -> None:
     assert (begun.name, begun.details, step.step) == ("run_start", {"steps": 29}, 1)
 
 
+def test_bars_tell_the_time_where_the_start_told_it() -> None:
+    front = "[INFO|trainer.py:1149] 2026-03-04 05:06:07,250 >> "
+    _, step, logged = facts(
+        front + "***** Running training *****",
+        front + "  Total optimization steps = 29",
+        "\r" + bar(1, 29, "01:00"),
+        record() + "\r" + bar(2, 29, "02:00"),
+    )
+    began_t = datetime(2026, 3, 4, 5, 6, 7, 250_000).timestamp()
+    assert (step.t - began_t, logged.t - began_t) == (60.0, 120.0)
+
+
 def test_the_time_of_a_step_leaves_evaluations_and_saves_out() -> None:
     found = facts(
         record() + "\r" + bar(10, 100, "01:00"),
@@ -165,6 +177,20 @@ def test_tokens_per_second_after_a_resume_are_a_difference_within_the_session() 
     assert [it.values.get("tokens_per_second") for it in told] == [None, 100.0, None, 100.0]
     assert [it.values["consumed_tokens"] for it in told] == [0.0, 1000.0, 1000.0, 1100.0]
     assert not any("train_tokens_per_second" in it.values for it in told)
+
+
+def test_tokens_per_second_by_the_clock_of_the_bar() -> None:
+    lines = [
+        record(num_input_tokens_seen=str(tokens)) + "\r" + bar(done, 100, elapsed)
+        for tokens, done, elapsed in (
+            (0, 1, "00:10"),
+            (1000, 2, "00:15"),
+            (9000, 3, "01:40"),
+            (9900, 4, "00:30"),
+        )
+    ]
+    told = [it.values.get("tokens_per_second") for it in steps(facts(*lines))]
+    assert told == [None, None, 100.0, None]
 
 
 def test_tokens_per_second_wait_until_the_clock_is_fine_enough() -> None:

@@ -216,6 +216,18 @@ def test_retries_of_the_allocator_stand_with_the_step_that_follows() -> None:
     assert "num_alloc_retries" not in plain.values
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Pipeline Parallel loss is not visible. Please add rank 4 to LOG_RANK environment variable.",
+        "Ran out of data; last step was canceled.",
+    ],
+)
+def test_warnings_that_explain_what_is_missing_are_carried(message: str) -> None:
+    (event,) = facts(FRONT.replace("INFO", "WARNING") + message)
+    assert (event.name, event.details) == ("warning", {"message": message})
+
+
 def test_the_end() -> None:
     (event,) = facts(FRONT + "Training completed")
     assert event.name == "run_end"

@@ -260,6 +260,28 @@ def test_an_open_save_tells_its_phase() -> None:
     assert (left.details["phase"], left.details["inside"]) == ("checkpoint_save", ["step"])
 
 
+def test_spans_that_never_end_take_no_more_room_than_a_limit() -> None:
+    writer, reader = started(), TorchtitanSpans()
+    writer.set_step(1, 1)
+    for task in range(20_000):
+        writer.task = f"Task-{task}"
+        writer.begin("rl_rollout")
+    writer.task = "Task-0"
+    for _ in range(1000):
+        writer.begin("deeper")
+    left = named(facts(writer.lines, reader=reader), "span_open")
+    assert len(left) == 1 << 14
+    assert max(len(it.details["inside"]) for it in left) == 255
+
+
+def test_an_error_without_its_start_is_told_all_the_same() -> None:
+    writer = started()
+    writer.set_step(2, 2)
+    writer.finish("optim", 3.0, error="RuntimeError: lost")
+    (fault,) = [it for it in facts(writer.lines) if isinstance(it, Fault)]
+    assert fault.details["span"] == "optim"
+
+
 def test_tasks_and_threads_do_not_close_each_others_spans() -> None:
     writer = started()
     writer.set_step(1, 1)

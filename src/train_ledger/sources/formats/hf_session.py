@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -61,9 +62,10 @@ class Session:
         self._saving: Event | None = None
         self.begin()
 
-    def begin(self) -> None:
-        """A training begins: its bar starts anew."""
+    def begin(self, t: float = math.nan) -> None:
+        """A training begins, at `t` where that is told: its bar starts anew, and so does the bar's clock."""
         self.step = 0
+        self._began_t = t
         self._tokens = SessionRate()
         self.pause()
 
@@ -91,6 +93,10 @@ class Session:
         self._saving = where.event("ckpt_start", step, path=path)
         yield self._saving
 
+    def _at(self, bar: Bar, where: Where) -> float:
+        """When a bar was drawn, to a second: it is made right behind the line that tells of the start."""
+        return where.t if math.isfinite(where.t) else self._began_t + bar.elapsed_s
+
     def _bar(self, bar: Bar, where: Where) -> Iterator[Fact]:
         waiting = self._waiting
         if waiting is not None:
@@ -98,7 +104,9 @@ class Session:
         elif bar.total == self.total and self.step < bar.done <= bar.total:
             yield from self._went_on(bar.done, where)
             self.step = bar.done
-            yield Step(where.t, bar.done, where.rank, 0, where.host, where.source, self._pace(bar))
+            yield Step(
+                self._at(bar, where), bar.done, where.rank, 0, where.host, where.source, self._pace(bar)
+            )
 
     def _settle(self, waiting: _Waiting, bar: Bar, where: Where) -> Iterator[Fact]:
         """Whether this is the training's bar, drawn behind the record that waits."""
@@ -135,7 +143,8 @@ class Session:
         where, numbers = waiting.where, waiting.numbers
         pace = self._pace(bar) if bar is not None else {}
         speed = self._speed(waiting, bar)
-        told = Reported(numbers, step, where.t, where.rank, where.host, where.source, speed, pace)
+        t = self._at(bar, where) if bar is not None else where.t
+        told = Reported(numbers, step, t, where.rank, where.host, where.source, speed, pace)
         yield from told.facts()
 
     def _speed(self, waiting: _Waiting, bar: Bar | None) -> float | None:

@@ -102,7 +102,7 @@ class HfTrainer:
         elif match := _RUNNING.search(text):
             session = self._sessions[whose]
             if match[1] == "training":  # scripts of others print this line, too
-                session.begin()
+                session.begin(where.t)
             else:
                 session.pause()
                 yield where.event("eval_start", None)
