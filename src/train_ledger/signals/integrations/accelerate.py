@@ -7,13 +7,14 @@
     ...
     accelerator.log({"loss": loss.item()}, step=step)
 
-The tracker runs on every rank, so call `log` on every rank. Made before the Accelerator, which initialises
-torch.distributed, it prepares the Flight Recorder, too.
+Every rank has a heartbeat where `accelerator.log` is called on every rank, as Accelerate has it. Made before
+the Accelerator, which initialises torch.distributed, the tracker prepares the Flight Recorder, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
@@ -37,9 +38,9 @@ class TrackerHooks:
 
     Each new step that is logged is a line and a beat of the step clock, so log every step; what is logged of
     a step again goes with it. Without a step the call counts as the next one. The configuration goes into
-    run.json under `config`. `accelerator.get_tracker("train_ledger", unwrap=True)` is the monitor, for
-    phases, checkpoints and evaluations. `run` and `options` are those of `train_ledger.start`, or `run` is
-    a monitor that the script has started and closes itself.
+    run.json under `config`; `save_state` and `load_state` are told as checkpoints. `tracker` is the monitor,
+    for phases and evaluations. `run` and `options` are those of `train_ledger.start`, or `run` is a monitor
+    that the script has started and closes itself.
     """
 
     name = "train_ledger"
@@ -49,6 +50,7 @@ class TrackerHooks:
 
     def __init__(self, run: Run, **options: Any) -> None:
         self.session = Session(run, options)
+        self.started = False
         super().__init__()
 
     @property
@@ -58,6 +60,7 @@ class TrackerHooks:
     @unharmed
     def start(self) -> None:
         """The trackers are initialised: again, where a training has ended before."""
+        self.started = True
         self.session.begin(self.session.monitor.last_step or 0)
 
     @unharmed
@@ -80,7 +83,78 @@ class TrackerHooks:
 
     @unharmed
     def finish(self) -> None:
+        self.started = False
         self.session.end()
+
+
+def _reach_every_rank(accelerator: Any) -> None:
+    """Have the trackers of all ranks called, and told of checkpoints.
+
+    Accelerate (1.15) calls trackers on the main process only, whatever `main_process_only` says.
+    """
+    for name, around in _AROUND.items():
+        method = getattr(accelerator, name)
+
+        @functools.wraps(method)
+        def surrounded(
+            self: Any, *args: Any, _method: Any = method, _around: Any = around, **kwargs: Any
+        ) -> Any:
+            ours = [tracker for tracker in self.log_with if isinstance(tracker, TrackerHooks)]
+            if not ours:
+                return _method(self, *args, **kwargs)
+            return _around(ours[0], self, _method, *args, **kwargs)
+
+        setattr(accelerator, name, surrounded)
+
+
+def _init(
+    tracker: TrackerHooks, accelerator: Any, method: Callable[..., Any], *args: Any, **kwargs: Any
+) -> Any:
+    result = method(accelerator, *args, **kwargs)
+    if not accelerator.is_main_process:
+        tracker.start()
+    return result
+
+
+def _log(
+    tracker: TrackerHooks, accelerator: Any, method: Callable[..., Any], *args: Any, **kwargs: Any
+) -> Any:
+    result = method(accelerator, *args, **kwargs)
+    if tracker.started and not accelerator.is_main_process:
+        values, step = (*args, kwargs.get("values"), kwargs.get("step"))[:2]
+        tracker.log(values, kwargs.get("step", step))
+    return result
+
+
+def _end(
+    tracker: TrackerHooks, accelerator: Any, method: Callable[..., Any], *args: Any, **kwargs: Any
+) -> Any:
+    if tracker.started and not accelerator.is_main_process:
+        tracker.finish()
+    return method(accelerator, *args, **kwargs)
+
+
+def _save(
+    tracker: TrackerHooks, accelerator: Any, method: Callable[..., Any], *args: Any, **kwargs: Any
+) -> Any:
+    with tracker.tracker.checkpoint(tracker.tracker.last_step or 0):
+        return method(accelerator, *args, **kwargs)
+
+
+def _load(
+    tracker: TrackerHooks, accelerator: Any, method: Callable[..., Any], *args: Any, **kwargs: Any
+) -> Any:
+    with tracker.tracker.checkpoint_load():
+        return method(accelerator, *args, **kwargs)
+
+
+_AROUND = {
+    "init_trackers": _init,
+    "log": _log,
+    "end_training": _end,
+    "save_state": _save,
+    "load_state": _load,
+}
 
 
 def _merge(place: RunDir, keys: Mapping[str, Any]) -> bool:
@@ -94,6 +168,7 @@ def _merge(place: RunDir, keys: Mapping[str, Any]) -> bool:
 def __getattr__(name: str) -> Any:
     if name != "TrainLedgerTracker":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    _reach_every_rank(import_module("accelerate").Accelerator)
     base = import_module("accelerate.tracking").GeneralTracker
     made = type(name, (TrackerHooks, base), {"__module__": __name__, "__doc__": TrackerHooks.__doc__})
     return globals().setdefault(name, made)
