@@ -60,15 +60,15 @@ def columns(cells: Sequence[str]) -> tuple[Column, ...]:
     if loss is not None:
         known[cells[names.index(loss)]] = "loss"
     for field, pattern, texts in (("grad_norm", _NORMS, names), ("lr", _LR, cells)):
-        found = [cell for cell, text in zip(cells, texts, strict=True) if pattern.match(text)]
-        if len(found) == 1:  # of several nobody says which one is meant
-            known[found[0]] = field
+        meant = [cell for cell, text in zip(cells, texts, strict=True) if pattern.match(text)]
+        if len(meant) == 1:  # of several nobody says which one is meant
+            known[meant[0]] = field
     taken = set(known.values())
-    found = []
+    found: list[Column] = []
     for index, (cell, name) in enumerate(zip(cells, names, strict=True)):
-        field = known.get(cell)
-        if field is None:  # two columns whose names differ in signs alone stay two
-            field = name if name and name not in taken else f"{name or 'column'}_{index}"
-            taken.add(field)
-        found.append(Column(cell, field, _EVALUATES.match(cell) is not None))
+        own = known.get(cell)
+        if own is None:  # two columns whose names differ in signs alone stay two
+            own = name if name and name not in taken else f"{name or 'column'}_{index}"
+            taken.add(own)
+        found.append(Column(cell, own, _EVALUATES.match(cell) is not None))
     return tuple(found)
