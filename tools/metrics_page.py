@@ -34,36 +34,37 @@ _HEAD = """# What is measured
 
 <!-- Written by tools/metrics_page.py from src/train_ledger/fields.py; change it there. -->
 
-`RUN/signals/rank_00005.jsonl` holds one JSON object a line and a step. `t` (unix seconds), `step` and `rank`
-are always there, `attempt` where it is not 0, every field below where it is known. A number that is not finite
-is written as "NaN", "Infinity" or "-Infinity". The exporter gives each field the labels `run` and `rank`. A
-counter counts on within an attempt and is exported from 0 on; the others are gauges. At about 256 MiB
-(`start(…, rotate_bytes=…, rotate_keep=…)`) the file becomes `rank_00005.jsonl.1`, that one `.2`, and so on.
+`RUN/signals/rank_00005.jsonl` holds one JSON object a line and a step. `t` (unix seconds), `step` and
+`rank` are always there, `attempt` where it is not 0, every field below where it is known. A number that is
+not finite is written as "NaN", "Infinity" or "-Infinity". The exporter gives each field the labels `run`
+and `rank`. A counter counts on within an attempt and is exported from 0 on; the others are gauges. At about
+256 MiB (`start(…, rotate_bytes=…, rotate_keep=…)`) the file becomes `rank_00005.jsonl.1`, that one `.2`,
+and so on.
 """
 _OWN_WORK = """## How a rank's own work is told from its waiting
 
-The step takes equally long on every rank, since each waits for the slowest: the wall cannot say who that is.
-`comm_wait_s` is what the training thread, or on CUDA the training stream, spends in collectives – waiting for
-the others, and the transfer. `compute_s` is the rest of the step without the phases data, checkpoint_save,
-checkpoint_load, evaluation and compile. It holds whatever else the rank does or lets wait: kernels, gaps in
-between, garbage collection, logging. The line says how both were found:
+The step takes equally long on every rank, since each waits for the slowest: the wall cannot say who that
+is. `comm_wait_s` is what the training thread, or on CUDA the training stream, spends in collectives –
+waiting for the others, and the transfer. `compute_s` is the rest of the step without the phases data,
+checkpoint_save, checkpoint_load, evaluation and compile. It holds whatever else the rank does or lets wait:
+kernels, gaps in between, garbage collection, logging. The line says how both were found:
 
 | `compute_by` | how | stands in |
 |---|---|---|
 | `collective_wall` | time by the wall in the calls that block, as gloo's do | the step's own line |
-| `cuda_events` | by two CUDA events around each wait, which nobody waits for | a later line, usually the next |
+| `cuda_events` | by two CUDA events around each wait | a later line, mostly the next |
 
-Seen are all calls of torch.distributed's functions, by the methods of their process groups (so those of FSDP2,
-Megatron, DeepSpeed and pipelines, too), `Work.wait`, futures, what FSDP's training stream waits for of its other
-streams, and the reducer of DistributedDataParallel, for models made after `start` or named to
-`monitor.watch(model)`. Not seen are functional collectives, as DTensor issues them, kernels that communicate by
-themselves, and libraries other than torch.
+Seen are all calls of torch.distributed's functions, by the methods of their process groups (so those of
+FSDP2, Megatron, DeepSpeed and pipelines, too), `Work.wait`, futures, what FSDP's training stream waits for
+of its other streams, and the reducer of DistributedDataParallel, for models made after `start` or named to
+`monitor.watch(model)`. Not seen are functional collectives, as DTensor issues them, kernels that
+communicate by themselves, and libraries other than torch.
 
-The process groups number their collectives. Where more were issued in a step than were seen – or the accelerator
-is none of CUDA's, or a step waits more than a thousand times – both fields are left out of its line, and a
-warning says so once: waiting that nobody saw would count as work, and accuse the wrong rank. What goes past
-torch's process groups altogether is in no such count; there the figures cannot be trusted. `cuda_events` is held
-by tests on stand-ins and has not run on a GPU yet.
+The process groups number their collectives. Where more were issued in a step than were seen – or the
+accelerator is none of CUDA's, or a step waits more than a thousand times – both fields are left out of its
+line, and a warning says so once: waiting that nobody saw would count as work, and accuse the wrong rank.
+What goes past torch's process groups altogether is in no such count; there the figures cannot be trusted.
+`cuda_events` is held by tests on stand-ins and has not run on a GPU yet.
 
 Frames of the wrappers stand in stacks as `train_ledger/signals/collectives.py`; what `start(…,
 collectives=False)` starts wraps nothing.

@@ -191,6 +191,14 @@ class RunDir:
         """Folder of the stacks of one attempt."""
         return _of_attempt(self.path / "stacks", attempt)
 
+    def traces(self, attempt: int = 0) -> Path:
+        """Folder of the profiles that ranks of one attempt were asked for."""
+        return _of_attempt(self.path / "traces", attempt)
+
+    def memory_snapshots(self, attempt: int = 0) -> Path:
+        """Folder of the allocators' snapshots that ranks of one attempt were asked for."""
+        return _of_attempt(self.path / "memory_snapshots", attempt)
+
     def request(self, request_id: str) -> Path:
         return self.requests / f"{request_id}.json"
 

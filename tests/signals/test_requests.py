@@ -97,7 +97,7 @@ def test_what_a_rank_cannot_do_is_said(run: RunDir, requests: Requests) -> None:
     assert replied is not None
     assert (replied["ok"], replied["error"]) == (
         False,
-        "a rank cannot do 'make coffee'; it can dump and stacks",
+        "a rank cannot do 'make coffee'; it can dump, stacks, profile, memory_snapshot",
     )
 
 

@@ -169,7 +169,10 @@ class Collectives:
         torch = sys.modules["torch"]
         if line is None or torch.compiler.is_compiling():
             return None
-        stream = torch.cuda.current_stream()
+        try:
+            stream = torch.cuda.current_stream()
+        except RuntimeError:  # a CUDA error, which the collective will meet itself
+            return None
         if not line.is_on(stream):
             self._aside += 1
             self._streams_aside.add(stream.cuda_stream)
@@ -193,29 +196,30 @@ class Collectives:
     def _joining_event(self, original: Callable[..., Any]) -> Callable[..., Any]:
         """FSDP2 has the training stream wait for events of the streams on which it communicates."""
 
-        def wait_event(stream: Any, event: Any) -> Any:
+        def wait_event(stream: Any, /, *event: Any, **options: Any) -> Any:
             if not self._streams_aside or _FSDP not in sys._getframe(1).f_code.co_filename:
-                return original(stream, event)
-            return self._joined(stream, original, event)
+                return original(stream, *event, **options)
+            return self._joined(functools.partial(original, stream, *event, **options), stream)
 
         return wait_event
 
     def _joining_stream(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def wait_stream(stream: Any, other: Any) -> Any:
-            if getattr(other, "cuda_stream", None) not in self._streams_aside:
-                return original(stream, other)
-            return self._joined(stream, original, other)
+        def wait_stream(stream: Any, /, *other: Any, **options: Any) -> Any:
+            awaited = other[0] if other else options.get("stream")
+            if getattr(awaited, "cuda_stream", None) not in self._streams_aside:
+                return original(stream, *other, **options)
+            return self._joined(functools.partial(original, stream, *other, **options), stream)
 
         return wait_stream
 
-    def _joined(self, stream: Any, original: Callable[..., Any], what: Any) -> Any:
+    def _joined(self, call: Callable[[], Any], stream: Any) -> Any:
         line = self.clock.on_cuda
         if line is None or not line.is_on(stream):
-            return original(stream, what)
+            return call()
         self._aside_waits += 1
         start = self.clock.begin_wait()
         try:
-            return original(stream, what)
+            return call()
         finally:
             self.clock.end_wait(start)
 

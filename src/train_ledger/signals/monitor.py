@@ -28,6 +28,7 @@ from train_ledger.signals.logger import SignalLogger
 from train_ledger.signals.memory import MemoryCounters
 from train_ledger.signals.output import Output
 from train_ledger.signals.phases import OpenPhase, Phases
+from train_ledger.signals.profiling import Profiling
 from train_ledger.signals.recorder import Warmth
 from train_ledger.signals.requests import Requests
 from train_ledger.signals.rotation import Rotation
@@ -81,7 +82,8 @@ class Monitor:
         self._pid = os.getpid()
         self._closed = False
         warmth = Warmth()
-        self._requests = Requests(run_dir, self.rank, attempt, started=time.time())
+        self._profiling = Profiling()
+        self._requests = Requests(run_dir, self.rank, attempt, time.time(), self._profiling)
         self._ending = Ending(self, self._phases, self._requests, warmth)
         self._attendant = Attendant(
             self._phases.announce_long,
@@ -91,6 +93,7 @@ class Monitor:
             self._ending.follow_stacks_file,
             warmth.see_to,
         )
+        self._profiling.send = self._attendant.send
 
     def open(self, **run_start: Any) -> None:
         """Write `run_start`, begin the phase start_up, set threads and hooks going; called by `start`."""
@@ -128,6 +131,7 @@ class Monitor:
             n = number
         self.logger.log_fields(n, line, self._collectives.method if "compute_s" in line else None)
         self.last_step = n
+        self._profiling.step()
 
     def log(self, *, step: int | None = None, **fields: float) -> None:
         """Numbers of a step: part of the next step's line or, with `step`, a line of their own at once."""
@@ -202,6 +206,7 @@ class Monitor:
         self._closed = True
         take_mark()
         self._ending.settle()
+        self._profiling.close()
         self._attendant.close()
         self._garbage.close()
         self._output.close()

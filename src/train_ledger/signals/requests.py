@@ -6,6 +6,7 @@ RUN/requests/ID.json is looked for once a second, answered by ID.rank_5.json and
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import re
@@ -14,12 +15,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from train_ledger.run_dir import RunDir, write_atomically
+from train_ledger.signals.profiling import CannotError, Profiling, write_memory_snapshot
 from train_ledger.signals.recorder import NoRecorderError, write_dump, write_stacks
 from train_ledger.signals.regular import open_regular
 
 __all__ = ["Requests"]
 
 _REQUEST = re.compile(r"(?P<id>[A-Za-z0-9_-][A-Za-z0-9_.-]*)\.json\Z")
+_NOTHING: Mapping[str, Any] = {}
 _LARGEST_BYTES = 1 << 16
 _CLOCK_SLACK_S = 5.0
 _LOOKS = 3  # clocks of file systems are coarse, and a request may still be being written at the first look
@@ -28,11 +31,19 @@ _LOOKS = 3  # clocks of file systems are coarse, and a request may still be bein
 class Requests:
     """The requests to one rank of one attempt; those before `started` (unix s) were meant for others."""
 
-    def __init__(self, run_dir: RunDir, rank: int, attempt: int, started: float) -> None:
+    def __init__(
+        self,
+        run_dir: RunDir,
+        rank: int,
+        attempt: int,
+        started: float,
+        profiling: Profiling | None = None,
+    ) -> None:
         self._run_dir = run_dir
         self._rank = rank
         self._attempt = attempt
         self._started = started
+        self._profiling = profiling or Profiling()
         self._seen: set[str] = set()
         self._looks: dict[str, int] = {}
         self._changed_ns = 0
@@ -82,7 +93,7 @@ class Requests:
             return
         if isinstance(t, int | float) and t < self._started - _CLOCK_SLACK_S:
             return
-        self.do(request_id, request.get("do"))
+        self.do(request_id, request.get("do"), request)
 
     def _read(self, request_id: str) -> Mapping[str, Any] | None:
         try:
@@ -100,24 +111,39 @@ class Requests:
             self._seen.add(request_id)
             self.unreadable += 1
 
-    def do(self, request_id: str, what: object) -> None:
-        """Do one thing and write the answer."""
+    def do(self, request_id: str, what: object, options: Mapping[str, Any] = _NOTHING) -> None:
+        """Do one thing and write the answer, that of a profile once its steps are over.
+
+        Of `options`, a profile takes "steps" and a memory_snapshot "record_history".
+        """
+        doing = {
+            "dump": self._dump,
+            "stacks": self._stacks,
+            "profile": self._profile,
+            "memory_snapshot": self._memory_snapshot,
+        }
+        do = doing.get(what) if isinstance(what, str) else None
         try:
-            if what == "dump":
-                self._dump(request_id)
-            elif what == "stacks":
-                path = write_stacks(self._run_dir.stacks(self._attempt) / f"rank_{self._rank}.txt")
-                self._reply(request_id, {"ok": True, "path": str(path)})
-            else:
-                self._reply(
-                    request_id, {"ok": False, "error": f"a rank cannot do {what!r}; it can dump and stacks"}
-                )
-        except NoRecorderError as error:
-            self._reply(request_id, {"ok": False, "error": str(error)})
-        except OSError as error:
+            if do is None:
+                raise CannotError(f"a rank cannot do {what!r}; it can {', '.join(doing)}")
+            do(request_id, options)
+        except (NoRecorderError, CannotError, OSError) as error:
             self._reply(request_id, {"ok": False, "error": str(error)})
 
-    def _dump(self, request_id: str) -> None:
+    def _stacks(self, request_id: str, options: Mapping[str, Any]) -> None:
+        path = write_stacks(self._run_dir.stacks(self._attempt) / f"rank_{self._rank}.txt")
+        self._reply(request_id, {"ok": True, "path": str(path)})
+
+    def _profile(self, request_id: str, options: Mapping[str, Any]) -> None:
+        path = self._run_dir.traces(self._attempt) / f"rank_{self._rank}.json.gz"
+        self._profiling.ask(options.get("steps"), path, functools.partial(self._reply, request_id))
+
+    def _memory_snapshot(self, request_id: str, options: Mapping[str, Any]) -> None:
+        path = self._run_dir.memory_snapshots(self._attempt) / f"rank_{self._rank}.pickle"
+        write_memory_snapshot(path, options.get("record_history") is True)
+        self._reply(request_id, {"ok": True, "path": str(path)})
+
+    def _dump(self, request_id: str, options: Mapping[str, Any]) -> None:
         path = self._run_dir.comm_trace_of(self._rank, self._attempt)
         for with_stacks in (False, True):
             write_dump(path, with_stacks)

@@ -66,7 +66,7 @@ class CudaTimeline:
 
     def __init__(self, torch: Any) -> None:
         self._cuda = torch.cuda
-        self._task = torch._C._current_graph_task_id
+        self._task = getattr(torch._C, "_current_graph_task_id", lambda: -1)
         self._thread = threading.get_ident()
         self._stream = torch.cuda.current_stream()
         self._free: list[Any] = []
@@ -113,7 +113,10 @@ def timeline() -> Timeline | None:
         return None
     cuda = getattr(torch, "cuda", None)
     if cuda is not None and cuda.is_initialized():
-        return CudaTimeline(torch)
+        try:
+            return CudaTimeline(torch)
+        except RuntimeError:  # a CUDA error of the training's own
+            return None
     accelerator = getattr(torch, "accelerator", None)
     device = accelerator.current_accelerator() if accelerator is not None else None
     return WallTimeline() if device is None or device.type == "cuda" else None
