@@ -6,6 +6,8 @@ import json
 import socket
 import subprocess
 import sys
+import time
+import urllib.error
 import urllib.request
 from pathlib import Path
 
@@ -32,6 +34,12 @@ def run(tmp_path: Path) -> Path:
 def _steps(metrics: str) -> dict[str, float]:
     families = {family.name: family for family in text_string_to_metric_families(metrics)}
     return {sample.labels["rank"]: sample.value for sample in families["train_step"].samples}
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return tmp_path / "state" / "train-ledger"
 
 
 def test_once_prints_what_a_scrape_would_read(run: Path) -> None:
@@ -74,6 +82,34 @@ def test_it_says_where_it_serves_and_ends_at_ctrl_c(run: Path) -> None:
             process.send_signal(2)
         assert process.stderr.read() == ""
         assert process.wait(20) == 130
+
+
+def test_what_it_knows_is_kept_outside_the_run_for_the_next_one(run: Path, state: Path) -> None:
+    command = [sys.executable, "-m", "train_ledger", "export", str(run), "--port", "0", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        _wait_until_ready(json.loads(process.stdout.readline())["url"])
+        process.send_signal(2)
+        process.wait(20)
+    (kept,) = state.iterdir()
+    assert (kept.suffix, kept.stat().st_mode & 0o777) == (".memory", 0o600)
+    assert not (run / "ledger").exists()
+    kept.write_bytes(b"no memory")
+    told = CliRunner().invoke(app, ["export", str(run), "--once"])
+    assert _steps(told.stdout) == {"0": 3.0}
+    assert told.stderr == f"train-ledger: {kept}: is damaged, or no such file at all; it is not used\n"
+    silent = CliRunner().invoke(app, ["export", str(run), "--once", "--state", "none"])
+    assert silent.stderr == ""
+
+
+def _wait_until_ready(url: str) -> None:
+    for _ in range(100):
+        try:
+            urllib.request.urlopen(url, timeout=10).close()  # noqa: S310
+            return
+        except urllib.error.HTTPError:
+            time.sleep(0.05)
+    raise AssertionError("never ready")
 
 
 def test_a_port_that_is_taken_is_one_line(run: Path) -> None:

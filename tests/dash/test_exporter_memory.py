@@ -81,6 +81,7 @@ def test_an_exporter_that_is_started_anew_shows_what_one_shows_that_never_was(
         anew = started()
         assert shown(anew) == shown(steady)
         assert anew.remarks() == []
+        anew.keep()
         anew.close()
     steady.close()
 
@@ -102,6 +103,7 @@ def memory(tmp_path: Path) -> Path:
 def kept(run: RunDir, memory: Path) -> None:
     exporter = Exporter(run, Config(), memory=memory)
     exporter.poll()
+    exporter.keep()
     exporter.close()
 
 
@@ -179,6 +181,7 @@ def test_a_memory_that_cannot_be_written_is_said_once(run: RunDir, tmp_path: Pat
     (first,) = exporter.remarks()
     assert "Not a directory" in first or "cannot be" in first
     exporter.poll()
+    exporter.keep()
     exporter.close()
     (second,) = exporter.remarks()
     assert "cannot be written" in second
@@ -212,6 +215,7 @@ class TestLargeFiles:
         self, exporter: Exporter, run: RunDir, memory: Path
     ) -> None:
         before = shown(exporter)
+        exporter.keep()
         exporter.close()
         again = Exporter(run, Config(), clock=lambda: BEGAN_T + 6100, memory=memory)
         assert shown(again) == before

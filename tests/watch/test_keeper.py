@@ -7,6 +7,7 @@ from train_ledger.chaos import fleet
 from train_ledger.config import Alerts, Config, Notify, Respond
 from train_ledger.ledger import journal
 from train_ledger.watch import Keeper
+from train_ledger.watch import keeper as keeper_module
 from train_ledger.watch.clock import RunClock
 from train_ledger.watch.console import Console
 from train_ledger.watch.respond import respond
@@ -256,3 +257,30 @@ def test_what_is_found_out_after_the_incident_closed_is_still_in_the_journal(hun
     may_end.set()
     hung.turn_until(lambda: "verdict" in hung.kinds())
     assert not [it for it in hung.entries("notification_intended") if "again" in it["notification"]]
+
+
+def test_another_keeper_goes_on_without_reading_all_again(hung):
+    hung.turn_until(lambda: "notification_done" in hung.kinds())
+    before = hung.keeper.state
+    hung.keeper.close()
+    hung.keeper = hung.start()
+    hung.keeper.turn()
+    after = hung.keeper.state
+    assert (after.step, after.attempts, after.last_step_t) == (
+        before.step,
+        before.attempts,
+        before.last_step_t,
+    )
+    assert hung.keeper._files.read_bytes < 1000
+
+
+def test_a_history_too_large_to_read_is_said_to_be_left_out(tmp_path, monkeypatch):
+    monkeypatch.setattr(keeper_module, "_WHOLE_BYTES", 1000)
+    made = fleet.write(tmp_path / "r42", hosts=2, ranks_per_host=4, steps=2000)
+    watched = Watched(made, tmp_path, made.t)
+    for _ in range(5):
+        watched.keeper.turn()
+    (entry,) = watched.entries("history_left_out")
+    assert entry["left_out_bytes"] > 10_000
+    assert "earlier signal lines, which no keeper read" in watched.keeper.not_read[-1]
+    watched.keeper.close()

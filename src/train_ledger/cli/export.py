@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import socket
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,6 +14,7 @@ from train_ledger.cli.options import Run, seconds
 
 if TYPE_CHECKING:
     from train_ledger.dash.exporter import Exporter
+    from train_ledger.run_dir import RunDir
 
 __all__ = ["export"]
 
@@ -31,6 +34,14 @@ def export(
         float,
         typer.Option(parser=seconds, metavar="SECONDS", help="Seconds between two looks at the files."),
     ] = 1.0,
+    state: Annotated[
+        str,
+        typer.Option(
+            metavar="FILE",
+            help="File that keeps what is known for the exporter that comes after this one; 'none' for none.",
+            show_default="in the user's own state folder",
+        ),
+    ] = "",
     once: Annotated[bool, typer.Option("--once", help="Print the metrics once and end.")] = False,
     json: Annotated[
         bool, typer.Option("--json", help="Say where it serves (with --once: the metrics) as JSON.")
@@ -38,14 +49,16 @@ def export(
 ) -> int:
     """Export this host's ranks to Prometheus.
 
-    Follows the signal files of the run and serves /metrics and /healthz until it is ended. Writes nothing.
+    Follows the signal files of the run and serves /metrics and /healthz until it is ended. Writes nothing
+    into the run. An exporter that is started anew goes on counting where the last one stopped; where nothing
+    was kept, large files are read at their ends only, and it says so.
 
     \b
     Example:
       train-ledger export runs/r42
       train-ledger export runs/r42 --once
+      train-ledger export runs/r42 --state /var/lib/train-ledger/r42.memory
     """
-    import socket
 
     from train_ledger import config
     from train_ledger.run_dir import RunDir
@@ -54,7 +67,8 @@ def export(
     settings = config.load(run_dir)
     from train_ledger.dash.exporter import Exporter
 
-    exporter = Exporter(run_dir, settings, None if all_hosts else [socket.gethostname()])
+    hosts = None if all_hosts else [socket.gethostname()]
+    exporter = Exporter(run_dir, settings, hosts, memory=_memory(state, run_dir, hosts))
     try:
         if once:
             _print_once(exporter, json)
@@ -65,12 +79,28 @@ def export(
     return ExitCode.NOTHING_WRONG
 
 
+def _memory(state: str, run_dir: RunDir, hosts: list[str] | None) -> Path | None:
+    from train_ledger.ledger import state_path
+
+    if state == "none":
+        return None
+    return Path(state) if state else state_path(run_dir.path, hosts, socket.gethostname())
+
+
+def _tell(exporter: Exporter) -> None:
+    from train_ledger.cli.leave import complain
+
+    for remark in exporter.remarks():
+        complain(remark)
+
+
 def _print_once(exporter: Exporter, json: bool) -> None:
     from train_ledger.cli.output import show
     from train_ledger.render import as_json, harmless
 
     while not exporter.poll():
         pass  # a large backlog is read in pieces
+    _tell(exporter)
     metrics = exporter.metrics() or ""
     if json:
         show(as_json({"run": exporter.state.run, "metrics": metrics}))
@@ -86,6 +116,12 @@ def _serve(exporter: Exporter, host: str, port: int, every_s: float, json: bool)
         address = f"{url}/metrics"
         run = exporter.state.run
         show(as_json({"run": run, "url": address}, indent=None) if json else f"serving {run} at {address}")
-        while True:
-            wait_s = every_s if exporter.poll() else 0.0
-            time.sleep(wait_s)
+        try:
+            while True:
+                wait_s = every_s if exporter.poll() else 0.0
+                exporter.keep_if_due()
+                _tell(exporter)
+                time.sleep(wait_s)
+        finally:
+            exporter.keep()
+            _tell(exporter)

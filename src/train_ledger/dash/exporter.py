@@ -73,10 +73,9 @@ class Exporter:
         self._exposition = Exposition(config)
         self._snapshot: _Snapshot | None = None
         self._remarks: list[str] = []
-        self._shown_bytes = self._kept_bytes = -1
+        self._shown_bytes = -1
         self._shown_s = 0.0
         self._text, self._series = "", 0
-        self._said: set[str] = set()
         self._memory = Memory(memory, run, hosts)
         self._begin()
         self.state: RunState = self._fold.state(clock())
@@ -104,7 +103,6 @@ class Exporter:
         if dead or self._is_look_due():
             self._show(now)
         self._snapshot = _Snapshot(self._snapshot.text if self._snapshot else b"", time.monotonic())
-        self._keep(self._memory.keep_if_due)
         return True
 
     def _is_look_due(self) -> bool:
@@ -142,17 +140,21 @@ class Exporter:
             "begin with the last lines of each rank"
         )
 
-    def _keep(self, keep: Callable[[Fold, RunFiles], object]) -> None:
-        if self._files.read_bytes == self._kept_bytes:
+    def keep_if_due(self) -> None:
+        """Write down what is known for the exporter that comes after this one, where that was long ago."""
+        self._keep(self._memory.keep_if_due)
+
+    def keep(self) -> None:
+        """The same at once: nobody will poll any more."""
+        self._keep(self._memory.keep)
+
+    def _keep(self, keep: Callable[[Fold, RunFiles], bool]) -> None:
+        if self._snapshot is None or not self._files.caught_up:
             return
         try:
-            if keep(self._fold, self._files):
-                self._kept_bytes = self._files.read_bytes
+            keep(self._fold, self._files)
         except MemoryUnusableError as error:
-            self._kept_bytes = self._files.read_bytes
-            if str(error) not in self._said:
-                self._said.add(str(error))
-                self._remarks.append(str(error))
+            self._remarks.append(str(error))
 
     def remarks(self) -> list[str]:
         """What a person should know of this exporter and was not told yet."""
@@ -226,9 +228,7 @@ class Exporter:
                 thread.join()
 
     def close(self) -> None:
-        """Keep what is known and let go of the files."""
-        if self._snapshot is not None and self._files.caught_up:
-            self._keep(self._memory.keep)
+        """Let go of the files."""
         self._files.close()
 
     def _answer(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:

@@ -20,6 +20,7 @@ __all__ = ["KINDS", "Entries", "Journal", "JournalError", "UnreadableLine", "rea
 
 KINDS: Mapping[str, tuple[str, ...]] = {
     "keeper_started": ("run", "pid", "host", "version"),
+    "history_left_out": ("left_out_bytes",),
     "state_changed": ("state", "before", "step", "attempt"),
     "alert_fired": ("incident", "alert", "level", "summary", "inhibited", "transition"),
     "alert_resolved": ("incident", "alert", "level", "summary", "inhibited", "transition"),
@@ -35,6 +36,7 @@ KINDS: Mapping[str, tuple[str, ...]] = {
 }
 """What the keeper writes down, and with which keys.
 
+`left_out_bytes` are those of signal lines that lay there before any keeper came and are not read.
 `incident` is an incident's id (None for an alert that belongs to none) and `alert` an alert's name;
 `transition` and `record` are what the judge and the incidents need to go on from. `living` is how many ranks
 can still be asked; `place` the [attempt, step] at which the run stands still (None while it goes on), and

@@ -62,6 +62,8 @@ class Memory:
         self.path = path
         self._run = repr((run.get("run"), run.get("started"), None if hosts is None else sorted(hosts)))
         self._due_s = time.monotonic() + _EVERY_S
+        self._kept_bytes = 0
+        self._refused: str | None = None
 
     def recall(self, fold: Fold, files: RunFiles) -> bool:
         """Let both go on where an earlier process stopped; whether there was one. Call it before any poll.
@@ -108,9 +110,9 @@ class Memory:
         return MemoryUnusableError(f"{self.path}: {why}; it is not used")
 
     def keep_if_due(self, fold: Fold, files: RunFiles) -> bool:
-        """As `keep`, but seldom: every 15 s, and so that it takes a hundredth of the time at most."""
+        """As `keep` where something was read, but seldom: every 15 s, and in a hundredth of the time."""
         began_s = time.monotonic()
-        if self.path is None or began_s < self._due_s:
+        if began_s < self._due_s or files.read_bytes == self._kept_bytes:
             return False
         try:
             return self.keep(fold, files)
@@ -121,7 +123,7 @@ class Memory:
     def keep(self, fold: Fold, files: RunFiles) -> bool:
         """Write down what is known, after a poll that caught up and whose facts were folded; whether it was.
 
-        Raises MemoryUnusableError where it cannot be written.
+        Raises MemoryUnusableError where it cannot be written, once for each reason.
         """
         if self.path is None:
             return False
@@ -130,9 +132,16 @@ class Memory:
         try:
             write_atomically(self.path, _MAGIC + hashlib.sha256(body).digest() + body, mode=0o600)
         except OSError as error:
-            why = error.strerror or str(error)
-            raise MemoryUnusableError(f"{self.path}: cannot be written: {why}") from error
+            self._refuse(error)
+            return False
+        self._kept_bytes, self._refused = files.read_bytes, None
         return True
+
+    def _refuse(self, error: OSError) -> None:
+        why = error.strerror or str(error)
+        if why != self._refused:
+            self._refused = why
+            raise MemoryUnusableError(f"{self.path}: cannot be written: {why}") from error
 
 
 def _split(content: bytes) -> tuple[bytes, bytes, bytes]:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import train_ledger
 from train_ledger.answer import Diagnosis
 from train_ledger.config import Config
 from train_ledger.dash import RULES, Action, Alert, Incident, Judge, Transition
-from train_ledger.ledger import Fold, RunState
+from train_ledger.ledger import Fold, Memory, MemoryUnusableError, RunState
 from train_ledger.run_dir import RunDir
 from train_ledger.sources import Liveness, RunFiles
 from train_ledger.watch.book import Book
@@ -26,6 +26,9 @@ from train_ledger.watch.recall import recall
 from train_ledger.watch.roster import Roster
 
 __all__ = ["Keeper"]
+
+_WHOLE_BYTES = 256 << 20
+"""So much history is read in seconds."""
 
 _RECORDS = {"open": "incident_opened", "update": "incident_updated", "close": "incident_closed"}
 
@@ -49,6 +52,7 @@ class Keeper:
         before = recall(self._book.before, config.alerts)
         self._files = RunFiles(run_dir)
         self._caught_up = False
+        self._memory = Memory(run_dir.ledger / "keeper.memory", run, None)
         self._heard_t: float | None = None
         self._liveness = Liveness()
         self._roster = Roster(run_dir)
@@ -66,6 +70,17 @@ class Keeper:
             host=socket.gethostname(),
             version=train_ledger.__version__,
         )
+        self._begin()
+
+    def _begin(self) -> None:
+        """Go on where an earlier keeper stopped; else read whole what is not too large."""
+        try:
+            known = self._memory.recall(self._fold, self._files)
+        except MemoryUnusableError as error:
+            self._book.console.remark(str(error))
+            known = False
+        if not known:
+            self._files.begin_at_tail(_WHOLE_BYTES)
 
     def turn(self) -> None:
         """Read what is new, judge, write down, act."""
@@ -113,6 +128,11 @@ class Keeper:
         """What could not be read, in words for the page."""
         counts = [f"{count} × {reason}" for reason, count in sorted(self._files.bad_lines.items())]
         said = [f"signal lines or files not read: {', '.join(counts)}"] if counts else []
+        if self._files.left_out_bytes:
+            said.append(
+                f"{self._files.left_out_bytes / 1e6:,.0f} MB of earlier signal lines, which no keeper read: "
+                "what is counted and what is usual begin behind them"
+            )
         if self._book.unread:
             said.append(f"{len(self._book.unread)} lines of the journal")
         if self._not_understood:
@@ -128,22 +148,31 @@ class Keeper:
         return self.verdict.get("incident") in open_ids and self._desk.is_idle(self.open_incidents)
 
     def close(self) -> None:
-        """Let go of files and threads; what was written stays."""
+        """Keep what is known, let go of files and threads; what was written stays."""
+        if self._caught_up:
+            self._keep(self._memory.keep)
         self._desk.close()
         self._files.close()
 
     def _read(self) -> None:
-        facts = self._files.poll()
-        self._fold.add_all(facts)
-        self._roster.take(facts)
+        self._roster.take(self._files.fold_into(self._fold))
         heard_t = self._fold.heard_t
         if self._caught_up and heard_t is not None and heard_t != self._heard_t:
             self._clock.heard(heard_t)  # what lay there before the first look is as old as it is
         self._heard_t = heard_t
-        self._caught_up = self._files.caught_up
-        if self._caught_up:
+        if self._files.caught_up:
+            if not self._caught_up and self._files.left_out_bytes:
+                self._book.record("history_left_out", left_out_bytes=self._files.left_out_bytes)
             self._write_roster()
+            self._keep(self._memory.keep_if_due)
+        self._caught_up = self._files.caught_up
         self._fold.add_all(self._liveness.poll(self.state.ranks.values(), self._now()))
+
+    def _keep(self, keep: Callable[[Fold, RunFiles], bool]) -> None:
+        try:
+            keep(self._fold, self._files)
+        except MemoryUnusableError as error:
+            self._book.console.remark(str(error))
 
     def _now(self) -> float:
         return self._clock.now(self._fold.carried(0.0))
