@@ -18,6 +18,7 @@ VERBS = {
     "hang",
     "stacks",
     "dump",
+    "ask",
     "diagnose",
     "read",
     "watch",

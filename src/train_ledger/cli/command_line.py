@@ -13,6 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from train_ledger.answer import ExitCode
+from train_ledger.cli.ask import ask
 from train_ledger.cli.demo import demo
 from train_ledger.cli.diagnose import diagnose
 from train_ledger.cli.drill import drill_hang
@@ -82,7 +83,7 @@ def train_ledger(
         raise typer.Exit(ExitCode.BAD_INPUT)
 
 
-for _verb in (hang, stacks, dump, diagnose, read, watch, export, gantt, postmortem, demo):
+for _verb in (hang, stacks, dump, ask, diagnose, read, watch, export, gantt, postmortem, demo):
     app.command(_verb.__name__)(ends_well(_verb))
 _drill.command("hang")(ends_well(drill_hang))
 app.add_typer(_drill, name="drill")
