@@ -100,7 +100,8 @@ class FactReading:
                 raise NotRead("is no text")
             else:  # of a pipe the next piece may be long in coming: what there is is told before
                 reader = FactReader(str(path), place, written_t=written_t, attempts=self._attempts)
-                yield from _streamed(reader, itertools.chain([head, b""], stream), read)
+                quiet = [b""] if len(head) < _HEAD_BYTES else []  # whoever writes into a pipe waits
+                yield from _streamed(reader, itertools.chain([head], quiet, stream), read)
 
     def _of_document(
         self, document: Document, path: Path, stream: Iterable[bytes], place: LogPlace, read: FileRead

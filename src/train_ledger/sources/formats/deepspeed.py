@@ -28,7 +28,10 @@ from train_ledger.sources.log_number import log_number
 __all__ = ["DeepSpeed"]
 
 _N = r"[-+]?\w[\w.+-]{0,40}"
-_STEP = re.compile(rf"\bstep=(\d{{1,12}}), skipped=(\d{{1,12}}), lr=\[({_N})?([^\]]{{0,4000}})\]")
+_STEP = re.compile(
+    rf"\bstep=(\d{{1,12}}), skipped=(\d{{1,12}}), lr=\[({_N})?([^\]]{{0,4000}})\]"
+    rf"(?:, mom=[\[(]{{1,3}}({_N}))?"
+)
 _TIMER = re.compile(
     r"(?:\bepoch=\d{1,9}/micro_step=\d{1,12}/global_step=(\d{1,12})|\b\d{1,9}/(\d{1,12})),"
     r" (?=(?:Running|Curr)?(?:Avg)?SamplesPerSec=|vm %: )"
@@ -119,6 +122,9 @@ class DeepSpeed:
         if known:
             values["lr"] = known[0]
         values |= {f"lr_{index}": it for index, it in enumerate(known[:32]) if it != known[0]}
+        momentum = log_number(match[5] or "")
+        if momentum is not None:
+            values["mom"] = momentum
         yield from self._number(int(match[1]), values, read_front(line, line.text[: match.start()]), source)
 
     def _throughput(self, match: re.Match[str], line: LogLine, source: str) -> Iterator[Step]:

@@ -127,10 +127,8 @@ class Megatron:
             yield from self._timers(timers_in(text), line, source)
         elif "/Rnk: " in text:
             yield from self._stragglers(line, source)
-        elif " memory (" in text and (memory := memory_in(text)):
-            front = read_front(line, "")
-            rank = memory.rank if memory.rank is not None else front.rank
-            yield Step(front.t, memory.step, rank, 0, front.host, source, memory.values)
+        elif " memory (" in text:
+            yield from self._memory(line, source)
         elif (" at iteration" in text or " at the end" in text) and "|" in text:
             yield from self._evaluation(line, source)
         elif (event := happened(text)) is not None:
@@ -160,6 +158,12 @@ class Megatron:
                 yield Step(front.t, number, rank, source=source, values=values)
             else:
                 yield Event(front.t, "straggler_report", rank, source=source, details=dict(values))
+
+    def _memory(self, line: LogLine, source: str) -> Iterator[Step]:
+        front = read_front(line, "")
+        for memory in memory_in(line.text):
+            rank = memory.rank if memory.rank is not None else front.rank
+            yield Step(front.t, memory.step, rank, 0, front.host, source, memory.values)
 
     def _evaluation(self, line: LogLine, source: str) -> Iterator[Fact]:
         found = validated(line.text)

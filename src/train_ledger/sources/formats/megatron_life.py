@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -130,9 +131,8 @@ _VALIDATION = re.compile(r"\b(validation|valid|test) (?:loss|results) at ([^|]{1
 _AT = re.compile(r"(?:iteration (\d{1,12})|the end of training)\s{0,4}(.{0,120})", re.DOTALL)
 _SET = re.compile(r"(?:on |for |\[)([\w./ -]{1,80}?)(?: set| data|\]|\s{0,4}\Z)")
 _KINDS = {"validation": "val", "valid": "val", "test": "test"}
-_MEMORY = re.compile(
-    r"(?:\[Rank (\d{1,7})\] )?\(?after (\d{1,12}) iterations\)? memory \((MB|GB)\) \|(.*)", re.DOTALL
-)
+_MEMORY = re.compile(r"(?:\[Rank (\d{1,7})\] )?\(?after (\d{1,12}) iterations\)? memory \((MB|GB)\) \|")
+_MOST_REPORTS = 64
 _MEMORY_NAMES = {"maxallocated": "mem_allocated_peak", "maxreserved": "mem_reserved_peak"}
 
 
@@ -176,20 +176,21 @@ def _result(name: str) -> str:
     return own
 
 
-def memory_in(text: str) -> Memory | None:
-    """What one rank has allocated, by the report after its first iterations.
+def memory_in(text: str) -> Iterator[Memory]:
+    """What ranks have allocated, by their reports after the first iterations; one line may hold several.
 
-    >>> found = memory_in("[Rank 3] (after 2 iterations) memory (MB) | allocated: 1.0 | max allocated: 2.5")
+    >>> (found,) = memory_in("[Rank 3] (after 2 iterations) memory (MB) | reserved: 1.0 | max reserved: 2.5")
     >>> found.rank, found.step, found.values
-    (3, 2, {'mem_allocated': 1048576.0, 'mem_allocated_peak': 2621440.0})
+    (3, 2, {'mem_reserved': 1048576.0, 'mem_reserved_peak': 2621440.0})
     """
-    match = _MEMORY.search(text)
-    if match is None:
-        return None
-    scale = 2.0**20 if match[3] == "MB" else 2.0**30
-    values = {
-        _MEMORY_NAMES.get(bare_name(part), f"mem_{own_name(part)}"): number * scale
-        for name, value in pairs_in(match[4].split("|"))
-        for part, number in numbers_of(name, value)
-    }
-    return Memory(int(match[2]), int(match[1]) if match[1] else None, values) if values else None
+    starts = list(itertools.islice(_MEMORY.finditer(text), _MOST_REPORTS))
+    ends = [it.start() for it in starts[1:]] + [len(text)]
+    for match, end in zip(starts, ends, strict=True):
+        scale = 2.0**20 if match[3] == "MB" else 2.0**30
+        values = {
+            _MEMORY_NAMES.get(bare_name(part), f"mem_{own_name(part)}"): number * scale
+            for name, value in pairs_in(text[match.end() : end].split("|"))
+            for part, number in numbers_of(name, value)
+        }
+        if values:
+            yield Memory(int(match[2]), int(match[1]) if match[1] else None, values)

@@ -78,7 +78,7 @@ def numbers_of(name: str, value: str) -> Iterator[tuple[str, float]]:
     >>> list(numbers_of("elapsed (ms)", "13300.5/13310.0"))
     [('elapsed (ms)', 13300.5), ('elapsed (ms) avg', 13310.0)]
     >>> list(numbers_of("mem usage/ratio", "2GB/50%"))
-    [('mem usage', 2147483648.0), ('ratio', 50.0)]
+    [('mem usage', 2147483648.0), ('mem ratio', 50.0)]
     """
     texts = value.split("/")
     names = _PARENTHESES.sub("", name).split("/")
@@ -86,6 +86,9 @@ def numbers_of(name: str, value: str) -> Iterator[tuple[str, float]]:
         names = [name]
     elif len(names) != len(texts):
         names = [name, f"{name} avg"]
+    else:
+        stem = names[0].strip().rpartition(" ")[0]
+        names = [names[0], *(f"{stem} {it}" for it in names[1:])]
     numbers = [with_unit(it) for it in texts]
     if len(names) == len(texts):
         yield from ((key.strip(), it) for key, it in zip(names, numbers, strict=True) if it is not None)
