@@ -6,6 +6,7 @@ polls of any size, and files read one after the other, give the same state.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import median_high
 from typing import Any
@@ -49,26 +50,38 @@ class Fold:
         self._started = started if started is not None and abs(started) < _LATEST_T else None
         self._ranks: dict[int, RankFold] = {}
         self._attempts: dict[int, AttemptFold] = {}
+        self._ranks_speak = False
         self._starts = Starts()
         self._saves = Saves()
         self._clocks = HostClocks()
         self._leads: dict[int, float] = {}
 
     def add(self, fact: Fact) -> None:
-        """Fold one fact; one that names no rank is kept out of the ranks' states."""
-        if fact.rank is None:
+        """Fold one fact.
+
+        A step or an event that names no rank, as a trainer's log tells it, is taken for one of rank 0, unless
+        ranks speak for themselves; a fault that names none is nobody's.
+        """
+        number = self._rank_of(fact)
+        if number is None:
             return
-        rank = self._ranks.get(fact.rank)
+        rank = self._ranks.get(number)
         if rank is None:
-            rank = self._ranks[fact.rank] = RankFold(fact.rank)
-        for admitted in self._starts.admitted(fact.rank, fact):
+            rank = self._ranks[number] = RankFold(number)
+        for admitted in self._starts.admitted(number, fact):
             self._fold(rank, admitted)
+
+    def _rank_of(self, fact: Fact) -> int | None:
+        if fact.rank is not None:
+            self._ranks_speak = self._ranks_speak or (isinstance(fact, Event) and fact.name == "run_start")
+            return fact.rank
+        is_timed = fact.t is not None and math.isfinite(fact.t)
+        return 0 if is_timed and not self._ranks_speak and not isinstance(fact, Fault) else None
 
     def _settle(self) -> None:
         """Fold what waited for an attempt that most ranks have entered by now."""
         for fact in self._starts.settled(max(len(self._ranks), self._world_size or 0)):
-            if fact.rank is not None:
-                self._fold(self._ranks[fact.rank], fact)
+            self._fold(self._ranks[fact.rank or 0], fact)
 
     def _fold(self, rank: RankFold, fact: Fact) -> None:
         attempt_before = rank.attempt

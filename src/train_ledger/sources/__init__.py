@@ -13,6 +13,7 @@ from train_ledger.sources.process import Liveness
 from train_ledger.sources.progress import Attempt, Progress
 from train_ledger.sources.reading import FactReading, FileRead, read_facts
 from train_ledger.sources.run_files import Reading, RunFiles, read_all, read_whole
+from train_ledger.sources.run_logs import RunLogs
 from train_ledger.sources.said import Brought, Said
 from train_ledger.sources.stream import Line
 from train_ledger.sources.torchrun import Ended
@@ -39,6 +40,7 @@ __all__ = [
     "Raised",
     "Reading",
     "RunFiles",
+    "RunLogs",
     "Said",
     "SignalDecoder",
     "pci_address",

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from train_ledger.facts import Event, Fact, Fault, Step
 
-__all__ = ["AttemptCount"]
+__all__ = ["AttemptCount", "RankStreams"]
 
 _STARTS = frozenset({"restart", "run_start"})
 _MOST_STREAMS = 1 << 20
@@ -27,31 +27,29 @@ class _Stream:
     file: str
 
 
-class AttemptCount:
-    """Numbers the attempts over all files that are read together, each file begun by `begin`.
-
-    What is told of a rank goes on from one file to the next; what is told of no rank begins anew.
-    """
+class RankStreams:
+    """How far each rank is, over all files that are read together."""
 
     def __init__(self) -> None:
-        self._streams: dict[tuple[int | None, str], _Stream] = {}
-        self._file = ""
-        self._base = 0
+        self.streams: dict[tuple[int | None, str], _Stream] = {}
+
+
+class AttemptCount:
+    """Numbers the attempts in one file; `attempt` is what its path says.
+
+    What is told of a rank goes on from one file to the next, through `ranks`; what is told of no rank is of
+    this file alone.
+    """
+
+    def __init__(self, file: str, attempt: int | None = None, ranks: RankStreams | None = None) -> None:
+        self._file = file
+        self._base = attempt or 0
+        self._ranks = (ranks or RankStreams()).streams
+        self._nobodys: dict[tuple[int | None, str], _Stream] = {}
         self._now: dict[int | None, int] = {}
         self._stepped: set[int | None] = set()
         self._begun: set[int | None] = set()
         self._troubled: set[int | None] = set()
-
-    def begin(self, file: str, attempt: int | None) -> None:
-        """The next facts are of this file; `attempt` is what its path says."""
-        self._file = file
-        self._base = attempt or 0
-        self._now.clear()
-        self._stepped.clear()
-        self._begun.clear()
-        self._troubled.clear()
-        for key in [key for key in self._streams if key[0] is None]:
-            del self._streams[key]
 
     def of(self, fact: Fact, program: str) -> int:
         """The attempt of a fact that `program` wrote."""
@@ -75,13 +73,14 @@ class AttemptCount:
 
     def _of_step(self, fact: Step, program: str) -> int:
         rank = fact.rank
-        before = self._streams.get((rank, program))
+        streams = self._nobodys if rank is None else self._ranks
+        before = streams.get((rank, program))
         if before is None:
-            if len(self._streams) < _MOST_STREAMS:
-                self._streams[(rank, program)] = _Stream(fact.step, fact.t, self._current(rank), self._file)
             if rank in self._begun:
                 self._go_on(rank, self._current(rank) + 1)
             attempt = self._current(rank)
+            if len(streams) < _MOST_STREAMS:
+                streams[(rank, program)] = _Stream(fact.step, fact.t, attempt, self._file)
         elif self._is_late(fact, before):
             return before.attempt
         else:

@@ -105,9 +105,9 @@ class FactReader:
 
     `name` stands in front of the line's number in `source`. `place` is what the file's path tells of its
     rank; `written_t` when it was written last, in unix seconds, for the year that some times leave out.
-    `attempts` is shared by files that are read one after the other. `feed` keeps a line without its end, and
-    facts that the next lines may join; `settle` hands these out, where one follows a file that grows; `end`
-    is for a file that is complete. Nothing in a file makes it raise.
+    `attempts` numbers the attempts, with what is known from other files. `feed` keeps a line without its end,
+    and facts that the next lines may join; `settle` hands these out, where one follows a file that grows;
+    `end` is for a file that is complete. Nothing in a file makes it raise.
     """
 
     def __init__(
@@ -124,8 +124,7 @@ class FactReader:
         self.lines_told = 0
         self.cut = 0
         self._written_t = written_t
-        self._attempts = attempts or AttemptCount()
-        self._attempts.begin(name, place.attempt)
+        self.attempts = attempts or AttemptCount(name, place.attempt)
         self._nonfinite = Nonfinite()
         self._succession = Succession()
         self._head: bytes | None = b""
@@ -278,7 +277,7 @@ class FactReader:
             fact = _replaced(fact, rank, host, t)
         if program.numbers_attempts:
             return fact
-        attempt = self._attempts.of(fact, program.seen.name)
+        attempt = self.attempts.of(fact, program.seen.name)
         return fact if attempt == fact.attempt else replace(fact, attempt=attempt)
 
 

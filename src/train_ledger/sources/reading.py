@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from train_ledger.facts import Fact, Fault
-from train_ledger.sources.attempt_count import AttemptCount
+from train_ledger.sources.attempt_count import AttemptCount, RankStreams
 from train_ledger.sources.fact_reader import FactReader, FormatSeen
 from train_ledger.sources.formats import DOCUMENTS, Document
 from train_ledger.sources.incidents import Incidents
@@ -63,7 +63,7 @@ class FactReading:
         self.files: list[FileRead] = []
         self.incidents = Incidents()
         self._paths = list(paths)
-        self._attempts = AttemptCount()
+        self._ranks = RankStreams()
 
     @property
     def last_log_t(self) -> dict[int, float]:
@@ -99,7 +99,8 @@ class FactReading:
             elif b"\0" in head[:_HEAD_BYTES].lstrip(b"\0"):
                 raise NotRead("is no text")
             else:  # of a pipe the next piece may be long in coming: what there is is told before
-                reader = FactReader(str(path), place, written_t=written_t, attempts=self._attempts)
+                attempts = AttemptCount(str(path), place.attempt, self._ranks)
+                reader = FactReader(str(path), place, written_t=written_t, attempts=attempts)
                 quiet = [b""] if len(head) < _HEAD_BYTES else []  # whoever writes into a pipe waits
                 yield from _streamed(reader, itertools.chain([head], quiet, stream), read)
 
@@ -110,11 +111,11 @@ class FactReading:
         read.formats = (seen,)
         content = _whole(stream)
         read.lines = read.told = content.count(b"\n") + (not content.endswith(b"\n"))
-        self._attempts.begin(str(path), place.attempt)
+        attempts = AttemptCount(str(path), place.attempt, self._ranks)
         try:
             for fact in document.facts(content, str(path)):
                 placed = _placed(fact, place)
-                placed = replace(placed, attempt=self._attempts.of(placed, document.name))
+                placed = replace(placed, attempt=attempts.of(placed, document.name))
                 seen.count(placed)
                 yield placed
         except ValueError as error:
