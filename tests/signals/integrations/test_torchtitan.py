@@ -1,5 +1,5 @@
-"""torchtitan's structured logger as its main branch has it, which no release has yet: a stand-in makes records
-with the same attributes, on the calling thread as its first version did or on one of its own."""
+"""torchtitan's structured logger as its main branch has it, which no release has yet: a stand-in makes
+records with the same attributes, on the calling thread as its first version did or on one of its own."""
 
 from __future__ import annotations
 

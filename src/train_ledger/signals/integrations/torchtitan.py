@@ -4,8 +4,8 @@
     export TITAN_STRUCT_LOGGER_HANDLERS=$JSONL,train_ledger.signals.integrations.torchtitan.register
 
 torchtitan's structured logger calls the factories that are named there, and only those, so that its own is
-named as well. The run directory is torchtitan's dump folder, or TRAIN_LEDGER_RUN; torchtitan's own files in it
-are read, too.
+named as well. The run directory is torchtitan's dump folder, or TRAIN_LEDGER_RUN; what torchtitan writes
+in it itself is read, too.
 """
 
 from __future__ import annotations
