@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -49,7 +48,7 @@ class Collectives:
         self._wanted = wanted
         self._installed = False
         self._originals: list[tuple[Any, str, Any]] = []
-        self._seen: Counter[Any] = Counter()
+        self._seen: dict[Any, int] = {}
         self._aside = 0
         self._aside_waits = 0
         self._streams_aside: set[int] = set()
@@ -88,12 +87,13 @@ class Collectives:
 
     def _is_whole(self) -> bool:
         """Whether every collective of the step was seen, and every stream that ran one was waited for."""
-        seen, self._seen = self._seen, Counter()
+        seen, self._seen = self._seen, {}
         aside, self._aside = self._aside, 0
         aside_waits, self._aside_waits = self._aside_waits, 0
         by_reducers = self._data_parallel.take_groups()
         whole = (not aside or aside_waits > 0) and all(
-            group in by_reducers or number <= seen[group] for group, number in self._sequence.issued().items()
+            group in by_reducers or number <= seen.get(group, 0)
+            for group, number in self._sequence.issued().items()
         )
         self._unseen = 0 if whole else self._unseen + 1
         if self._unseen == _TOO_MANY:
@@ -150,7 +150,7 @@ class Collectives:
 
     def _issuing(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def issue(group: Any, /, *arguments: Any, **options: Any) -> Any:
-            self._seen[group] += 1
+            self._seen[group] = self._seen.get(group, 0) + 1
             start = self._on_training_stream(arguments, options) if self.clock.on_cuda is not None else None
             if start is None:
                 return original(group, *arguments, **options)

@@ -19,13 +19,17 @@ class Sequence:
 
     def issued(self) -> dict[Any, int]:
         """How many collectives each group has issued since the last call; groups without any are left out."""
-        numbers = {group: number for group in _groups() if (number := _number(group)) is not None}
-        last, self._last = self._last, numbers
-        return {
-            group: number - last.get(group, number)
-            for group, number in numbers.items()
-            if number > last.get(group, number)
-        }
+        issued: dict[Any, int] = {}
+        last, self._last = self._last, {}
+        for group in _groups():
+            number = _number(group)
+            if number is None:
+                continue
+            self._last[group] = number
+            more = number - last.get(group, number)
+            if more > 0:
+                issued[group] = more
+        return issued
 
 
 def _groups() -> list[Any]:

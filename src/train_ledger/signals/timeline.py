@@ -29,9 +29,6 @@ class Timeline(Protocol):
     def between(self, start: Any, end: Any) -> float:
         """Seconds; of stamps that are passed."""
 
-    def give_back(self, stamps: list[Any]) -> None:
-        """These stamps are not asked for any more."""
-
 
 class WallTimeline:
     """The training thread's own time; other threads have no stamps."""
@@ -49,9 +46,6 @@ class WallTimeline:
 
     def between(self, start: float, end: float) -> float:
         return end - start
-
-    def give_back(self, stamps: list[Any]) -> None:
-        """Numbers cost nothing."""
 
 
 class CudaTimeline:
@@ -100,6 +94,7 @@ class CudaTimeline:
         return float(start.elapsed_time(end)) / 1e3
 
     def give_back(self, stamps: list[Any]) -> None:
+        """These stamps are not asked for any more: their events may be recorded anew."""
         self._free += (stamp for stamp in stamps if stamp is not None)
 
 

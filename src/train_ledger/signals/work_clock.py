@@ -10,7 +10,6 @@ figures at all: waiting that nobody saw would count as work, and accuse the wron
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
 from typing import Any
 
 from train_ledger.signals.timeline import CudaTimeline, Timeline
@@ -21,15 +20,17 @@ _STEPS_KEPT = 8
 _MOST_PAIRS = 1024
 
 
-@dataclass(slots=True)
 class _Span:
     """One step: from `start` to `end`; None where a stamp could not be had."""
 
-    start: Any
-    end: Any = None
-    waits: list[tuple[Any, Any]] = field(default_factory=list)
-    apart: list[tuple[Any, Any]] = field(default_factory=list)
-    whole: bool = True
+    __slots__ = ("apart", "end", "start", "waits", "whole")
+
+    def __init__(self, start: Any) -> None:
+        self.start = start
+        self.end: Any = None
+        self.waits: list[tuple[Any, Any]] = []
+        self.apart: list[tuple[Any, Any]] = []
+        self.whole = True
 
 
 class WorkClock:
@@ -126,17 +127,22 @@ class WorkClock:
                 continue  # its stamps are not used again: the GPU may still have to record them
             if span.whole:
                 fields = self._fields(span)
-            self.line.give_back([*(it for pair in (*span.waits, *span.apart) for it in pair), span.start])
+            if self.on_cuda is not None:
+                self.on_cuda.give_back(
+                    [*(it for pair in (*span.waits, *span.apart) for it in pair), span.start]
+                )
         return fields
 
     def _fields(self, span: _Span) -> dict[str, float]:
         assert self.line is not None  # noqa: S101
+        between = self.line.between
+        waited = apart = 0.0
         try:
-            waited, apart = (
-                sum(self.line.between(start, end) for start, end in pairs)
-                for pairs in (span.waits, span.apart)
-            )
-            took = self.line.between(span.start, span.end)
+            for start, end in span.waits:
+                waited += between(start, end)
+            for start, end in span.apart:
+                apart += between(start, end)
+            took = between(span.start, span.end)
         except RuntimeError:  # a CUDA error of the training's own
             return {}
         return {"compute_s": max(0.0, took - waited - apart), "comm_wait_s": waited}
