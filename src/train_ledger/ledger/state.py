@@ -25,7 +25,7 @@ class RankState:
     steps of this attempt with a loss that was not finite (or vanished beside a non-finite gradient norm);
     `nonfinite_since_t` and `nonfinite_since_step` are when and which the first was that 100 finite ones have
     not followed, `nonfinite_step` and `nonfinite_t` which and when the last was. `values` are those of the
-    last completed step.
+    last completed step: of gauges its own alone, of counters the last that this attempt told.
     """
 
     rank: int

@@ -64,6 +64,9 @@ def runs(data: bytes, rank: int) -> Iterator[Run]:
     """All lines of a block of `rank`'s file, in order; plain steps in a row are of one attempt and rise."""
     ranks = frozenset((rank, None) if rank < LARGEST_WORLD_SIZE else ())
     lines = data.split(b"\n")
+    if len(lines) < _FEWEST:
+        yield Run(0, lines, None)
+        return
     odd = _odd(data, lines)
     decoded = map(_decode, lines)
     for place in range(0, len(lines), _AT_ONCE):
