@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import os
 import socket
-import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from train_ledger.sources import FolderFollower, Follower
 from train_ledger.sources.stream import LINE_LIMIT_BYTES
@@ -301,118 +297,3 @@ class TestFolder:
         for line in follower.poll(max_bytes=1_000_000):
             counts[int(line.file[-1])] += 1
         assert len(set(counts.values())) == 1
-
-
-class WriterAndReader(RuleBasedStateMachine):
-    """Whatever a writer does to its file, every complete line is read exactly once, in order.
-
-    Where no reader could know of lines – they were cut away before anybody looked – the model looks first.
-    """
-
-    def follower_of(self, path: Path) -> Follower:
-        return FolderFollower(
-            path.parent, lambda name: (0, int(name.rpartition(".")[2].replace("jsonl", "999")))
-        )
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.folder = tempfile.TemporaryDirectory()
-        self.path = Path(self.folder.name) / "rank.jsonl"
-        self.writer = self.path.open("ab", buffering=0)
-        self.follower = self.follower_of(self.path)
-        self.count = 0
-        self.unfinished = b""
-        self.due: list[bytes] = []
-        self.got: list[bytes] = []
-        self.rotations = 0
-
-    def teardown(self) -> None:
-        self.poll()
-        assert self.got == self.due
-        self.writer.close()
-        self.follower.close()
-        self.folder.cleanup()
-
-    @rule(size=st.integers(0, 300), cut=st.floats(0, 1))
-    def write_line_in_two_pieces(self, size: int, cut: float) -> None:
-        self.finish()
-        line = b"%d %s" % (self.count, b"x" * size)
-        self.count += 1
-        at = int(cut * len(line))
-        self.writer.write(line[:at])
-        self.unfinished = line[:at]
-        self.rest = line[at:]
-
-    @precondition(lambda self: self.unfinished)
-    @rule()
-    def finish(self) -> None:
-        if self.unfinished:
-            self.writer.write(self.rest + b"\n")
-            self.due.append(self.unfinished + self.rest)
-            self.unfinished = b""
-
-    @rule(count=st.integers(1, 40))
-    def write_lines(self, count: int) -> None:
-        self.finish()
-        lines = [b"%d" % number for number in range(self.count, self.count + count)]
-        self.count += count
-        self.writer.write(b"".join(line + b"\n" for line in lines))
-        self.due += lines
-
-    @rule()
-    def poll(self) -> None:
-        while True:
-            self.got += read(self.follower)
-            if self.follower.caught_up:
-                return
-
-    @rule()
-    def rotate_by_rename(self) -> None:
-        self.finish()
-        self.rotations += 1
-        self.path.rename(f"{self.path}.{self.rotations}")
-        self.reopen("ab")
-
-    @rule(position_kept=st.booleans())
-    def copytruncate(self, position_kept: bool) -> None:
-        self.poll()
-        self.unfinished = b""
-        if position_kept:  # a writer that does not append leaves NULs in front of its next line
-            self.reopen("r+b")
-            self.writer.seek(0, os.SEEK_END)
-        os.truncate(self.path, 0)
-
-    @rule()
-    def delete_and_recreate(self) -> None:
-        self.poll()
-        self.unfinished = b""
-        self.path.unlink()
-        self.reopen("ab")
-
-    def reopen(self, mode: str) -> None:
-        self.writer.close()
-        self.writer = self.path.open(mode, buffering=0)
-
-    @invariant()
-    def nothing_is_read_twice_or_out_of_order(self) -> None:
-        assert self.got == self.due[: len(self.got)]
-
-
-class WriterAndReaderOfOneName(WriterAndReader):
-    """The same with a reader that knows one name only: it must have seen a file before its renaming."""
-
-    def follower_of(self, path: Path) -> Follower:
-        return Follower(path)
-
-    @rule()
-    def rotate_by_rename(self) -> None:
-        self.poll()
-        self.write_lines(3)
-        super().rotate_by_rename()
-
-
-TestWriterAndReader = WriterAndReader.TestCase
-TestWriterAndReaderOfOneName = WriterAndReaderOfOneName.TestCase
-TestWriterAndReader.settings = TestWriterAndReaderOfOneName.settings = settings(
-    max_examples=60, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
-)

@@ -222,9 +222,10 @@ class Stream:
             data_at = os.lseek(self._fd, self._offset, os.SEEK_DATA)
         except OSError:  # no such call on this file system, or a hole up to the end
             data_at = 0
-        self.skipped.count("nul_bytes", self._next_place(), max(length, data_at - self._offset))
-        self._offset = max(self._offset + length, data_at)
-        self._foot = b""
+        hole_bytes = max(length, data_at - self._offset)
+        self.skipped.count("nul_bytes", self._next_place(), hole_bytes)
+        self._offset += hole_bytes
+        self._foot = bytes(min(PROOF_BYTES, hole_bytes))
         self.give_up_tail()
 
     def _blocks(self, chunk: bytes) -> list[Block]:
