@@ -20,7 +20,7 @@ from pathlib import Path
 from train_ledger.config import Config
 from train_ledger.dash.exporter import Exporter
 from train_ledger.dash.rules import RULES
-from train_ledger.fields import EVENT_MEANINGS, FIELDS, PHASE_MEANINGS, Field
+from train_ledger.fields import EVENT_MEANINGS, FIELDS, PHASE_MEANINGS, RUN_MEANINGS, Field
 from train_ledger.run_dir import RunDir
 
 PAGE = Path(__file__).parents[1] / "docs" / "metrics.md"
@@ -84,6 +84,7 @@ def page() -> str:
         "## Events\n\nA line with `event` instead of fields.\n\n" + _meanings("event", EVENT_MEANINGS)
     )
     parts.append("## Phases\n\n" + _meanings("phase", PHASE_MEANINGS))
+    parts.append("## run.json\n\n" + _meanings("key", RUN_MEANINGS))
     known = {field.metric for field in FIELDS.values()}
     others = [(f"`{name}`", *rest) for name, *rest in _exported() if name not in known]
     parts.append("## What else is exported\n\n" + _markdown(("metric", "type", "labels", "means"), others))

@@ -20,6 +20,7 @@ __all__ = [
     "PHASES",
     "PHASE_MEANINGS",
     "REQUIRED",
+    "RUN_MEANINGS",
     "WORDS",
     "Field",
     "Threshold",
@@ -75,6 +76,24 @@ EVENT_MEANINGS = {
     "warning": "what readers should know of these signals: about, message",
 }
 EVENTS = tuple(EVENT_MEANINGS)
+
+RUN_MEANINGS = {
+    "run": "its name; the folder's where none is given",
+    "started": "unix seconds of the first start",
+    "world_size": "number of ranks",
+    "parallelism": "dp, tp, pp, cp, ep and order, the axes from the fastest on (tp, cp, dp, pp if none)",
+    "model": "params (active_params), layers, heads, head_dim, seq_len; dtype or quantization",
+    "device": "what the GPU is called",
+    "peak_flops": "its dense bf16 peak in FLOP/s, where the table does not know it",
+    "gpu_price_per_hour": "what a GPU costs",
+    "mfu_baseline": "percent that are usual",
+    "grad_clip": "the norm to which gradients are clipped",
+    "contacts": "who is to be called",
+    "restart_command": "what starts the run again",
+    "exclude_file": "where hosts are listed that it must not use",
+    "log_dir": "where its logs are, if not in the run directory",
+}
+"""The keys of run.json that something reads; `start` takes each as a keyword."""
 
 
 @dataclass(frozen=True, slots=True)

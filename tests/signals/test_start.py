@@ -14,8 +14,10 @@ from typing import Any
 
 import pytest
 
+import train_ledger
 from signals.scripts import begin, events, ready, run_to_end, signal_lines, wait_for
 from train_ledger.fields import EVENTS, FIELDS, REQUIRED
+from train_ledger.run_dir import RunDir
 
 RANK_3_OF_8 = {"RANK": "3", "WORLD_SIZE": "8", "LOCAL_RANK": "1"}
 
@@ -339,3 +341,36 @@ def test_sigterm_while_the_start_up_lasts(tmp_path: Path) -> None:
     process.send_signal(signal.SIGTERM)
     assert process.wait(5) == -signal.SIGTERM
     assert [line["event"] for line in events(tmp_path)] == ["run_start", "phase_start", "signal"]
+
+
+def test_constants_go_into_run_json_and_a_slip_in_a_key_is_told(tmp_path: Path) -> None:
+    given = {"grad_clip": 1.0, "restart_command": "sbatch run.sh", "gpu_price_per_hr": 2.5, "colour": "red"}
+    train_ledger.start(tmp_path, run="big", **given).close()
+    written = RunDir(tmp_path).read_run()
+    assert {"run": "big", **given}.items() <= written.items()
+    told = [line["message"] for line in signal_lines(tmp_path) if line.get("about") == "start"]
+    assert told == [
+        "gpu_price_per_hr given to start() is put into run.json, but nobody reads it; gpu_price_per_hour?"
+    ]
+
+
+def test_the_trainings_own_position_goes_on_over_a_restart(tmp_path: Path) -> None:
+    for first in (0, 3):
+        monitor = train_ledger.start(tmp_path)
+        for step in range(first, first + 3):
+            monitor.step(step, consumed_samples=(step + 1) * 64)
+        monitor.close()
+    lines = [line for line in signal_lines(tmp_path) if "consumed_samples" in line]
+    assert [line["attempt"] for line in lines] == [0, 0, 0, 1, 1, 1]
+    assert [line["consumed_samples"] for line in lines] == [64, 128, 192, 256, 320, 384]
+
+
+def test_the_file_rotates_as_start_was_told(tmp_path: Path) -> None:
+    monitor = train_ledger.start(tmp_path, rotate_bytes=1, rotate_keep=1, collectives=False)
+    for step in range(3):
+        monitor.step(step)
+        monitor.logger.flush(1.0)
+        time.sleep(0.05)
+    monitor.close()
+    names = sorted(path.name for _, path in RunDir(tmp_path).signal_files())
+    assert names == ["rank_00000.jsonl", "rank_00000.jsonl.1"]

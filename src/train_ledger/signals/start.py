@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from train_ledger.fields import RUN_MEANINGS
 from train_ledger.run_dir import RunDir, RunDirError
 from train_ledger.signals import family, flight
 from train_ledger.signals.attempt import next_attempt
@@ -117,6 +118,7 @@ def start(
         monitor.warn(
             "start", f"{', '.join(refused)} given to start() cannot be used and is left out: {_WANTED}"
         )
+    _tell_slips(monitor, run_json)
     constants = {
         "world_size": me.world_size,
         "parallelism": layout,
@@ -130,6 +132,19 @@ def start(
     invite(monitor, tensorboard=tensorboard, wandb=wandb, constants=constants)
     monitor.logger.flush(_TOLD_S)  # who this is stands in the file before anything can lock Python up
     return monitor
+
+
+def _tell_slips(monitor: Monitor, given: Iterable[str]) -> None:
+    """Of keys like `gpu_price_per_hr`: anything may stand in run.json, but nobody reads that one."""
+    for key in given:
+        if key in RUN_MEANINGS:
+            continue
+        from difflib import get_close_matches  # here, since `import train_ledger` is to be quick
+
+        for meant in get_close_matches(key, RUN_MEANINGS, n=1, cutoff=0.8):
+            monitor.warn(
+                "start", f"{key} given to start() is put into run.json, but nobody reads it; {meant}?"
+            )
 
 
 def _rotation(at_bytes: object, keep: object) -> Rotation:
