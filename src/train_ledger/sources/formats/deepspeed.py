@@ -37,7 +37,7 @@ _TIMER = re.compile(
     r" (?=(?:Running|Curr)?(?:Avg)?SamplesPerSec=|vm %: )"
 )
 _PAIR = re.compile(rf"([A-Za-z][\w %]{{0,40}})(?:=|: )({_N})")
-_PIPELINE = re.compile(r"\bsteps: (\d{1,12}) (loss: .{1,2000}?)\biter time \(s\): (.{1,200})", re.DOTALL)
+_PIPELINE = re.compile(r"steps: (\d{1,12}) (loss: .{1,2000})\biter time \(s\): (.{1,200})", re.DOTALL)
 _LOSS = re.compile(rf"([A-Za-z][\w ]{{0,40}}): ({_N})(?:\s|\Z)")
 _AFTER = re.compile(rf"({_N})(?: samples/sec: ({_N}))?")
 _CHECKPOINT = re.compile(r"\[\w{1,40}\] Checkpoint (\w{1,80}) is (about to be saved!|ready now!)")
@@ -97,7 +97,7 @@ class DeepSpeed:
             yield from self._engine(match, line, source)
         elif (match := _TIMER.search(text)) and not is_source_code(text[: match.start()]):
             yield from self._throughput(match, line, source)
-        elif (match := _PIPELINE.search(text)) and not is_source_code(text[: match.start()]):
+        elif (match := _pipeline_line(text)) and not is_source_code(text[: match.start()]):
             yield from self._pipeline(match, line, source)
         else:
             yield from self._others(line, source)
@@ -183,6 +183,13 @@ class DeepSpeed:
         return Event(
             front.t, name, front.rank, int(step[1]) if step else None, 0, front.host, source, details
         )
+
+
+def _pipeline_line(text: str) -> re.Match[str] | None:
+    """The last `steps: ` before the time, since others may have written into the line before it."""
+    until = text.find("iter time (s): ")
+    start = text.rfind("steps: ", 0, until) if until >= 0 else -1
+    return _PIPELINE.match(text, start) if start >= 0 else None
 
 
 def _of_rank_0(front: Front) -> Front:

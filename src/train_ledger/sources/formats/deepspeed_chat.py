@@ -74,9 +74,9 @@ class ChatSteps:
 
     def _step(self, match: re.Match[str]) -> Iterator[dict[str, float]]:
         values = {
-            own_name(name): number
+            own: number
             for name, text in pairs_in(match[3].split("|"))
-            if (number := log_number(text)) is not None
+            if (own := own_name(name)) and (number := log_number(text)) is not None
         }
         if not any(name.endswith("_loss") for name in values):
             return
@@ -97,7 +97,7 @@ def _latencies(text: str) -> dict[str, float]:
     found: dict[str, float] = {}
     for name, value in pairs_in(_SHARE.sub("", it) for it in text.split("|")):
         own, number = own_name(name), with_unit(value)
-        if number is not None:
+        if own and number is not None:
             found[_NAMES.get(own, f"{own}_s")] = number
     return found
 

@@ -39,7 +39,7 @@ class DeepSpeedCsv:
 
     def __init__(self) -> None:
         self.damaged: Counter[str] = Counter()
-        self._field = ""
+        self._field = "value"
         self._divisor = 1.0
         self._first: tuple[int, float, str] | None = None
         self._batch: int | None = None
@@ -73,7 +73,7 @@ class DeepSpeedCsv:
     def _header(self, tag: str, source: str) -> Iterator[Event]:
         own = own_name(tag)
         of_time = own.startswith(_MS)
-        self._field = _NAMES.get(own, f"{own.removeprefix(_MS)}_s" if of_time else own)
+        self._field = _NAMES.get(own, f"{own.removeprefix(_MS)}_s" if of_time else own or "value")
         self._divisor = 1e3 if of_time else 1.0
         if self._has_rows:
             yield Event(nan, "run_start", 0, source=source)

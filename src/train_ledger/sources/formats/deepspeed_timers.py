@@ -22,7 +22,7 @@ from train_ledger.sources.log_line import LogLine
 __all__ = ["FIELDS_OF_TIMERS", "TimerSteps"]
 
 _LINE = re.compile(r"\btime \(ms\) {0,2}\|(.*)", re.DOTALL)
-_TIMER = re.compile(r"(\w[\w-]{0,60}): (\d{1,12}(?:\.\d{1,9})?)")
+_TIMER = re.compile(r"([A-Za-z0-9_][\w-]{0,60}): (\d{1,12}(?:\.\d{1,9})?)")
 _FIELDS = {
     "fwd": "fwd_s",
     "forward": "fwd_s",

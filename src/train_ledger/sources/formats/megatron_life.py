@@ -184,8 +184,8 @@ def memory_in(text: str) -> Iterator[Memory]:
     (3, 2, {'mem_reserved': 1048576.0, 'mem_reserved_peak': 2621440.0})
     """
     starts = list(itertools.islice(_MEMORY.finditer(text), _MOST_REPORTS))
-    ends = [it.start() for it in starts[1:]] + [len(text)]
-    for match, end in zip(starts, ends, strict=True):
+    ends = [*(it.start() for it in starts[1:]), len(text)]
+    for match, end in zip(starts, ends, strict=False):
         scale = 2.0**20 if match[3] == "MB" else 2.0**30
         values = {
             _MEMORY_NAMES.get(bare_name(part), f"mem_{own_name(part)}"): number * scale
