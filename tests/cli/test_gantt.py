@@ -52,6 +52,27 @@ def test_moments_are_those_of_the_other_verbs(run: Path, tmp_path: Path) -> None
     assert 0 < json.loads(answer.stdout)["steps"] < 48
 
 
+def test_the_logs_may_be_left_out(run: Path, tmp_path: Path) -> None:
+    (run / "logs").mkdir()
+    (run / "logs" / "train.log").write_text("RuntimeError: CUDA out of memory\n" * 3)
+    for extra, faults in (["--logs"], True), (["--no-logs"], False):
+        answer = _gantt(run, "-o", tmp_path / "g.json", "--json", *extra)
+        told = json.loads(answer.stdout)
+        assert bool(told["faults_in_logs"] or told["not_read"]) is faults
+
+
+def test_where_nothing_is_drawn_it_cannot_tell(run: Path, tmp_path: Path) -> None:
+    answer = _gantt(run, "-o", tmp_path / "g.json", "--steps", "900:")
+    assert answer.exit_code == 3
+    assert "nothing of what was asked for is in it" in answer.stdout
+    assert sound_events((tmp_path / "g.json").read_bytes())
+    junk = tmp_path / "notes.txt"
+    junk.write_bytes(os.urandom(5000).replace(b"{", b"") + b"\n")
+    answer = _gantt(junk, "-o", tmp_path / "g.json")
+    assert answer.exit_code == 3
+    assert "not_json" in answer.stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [

@@ -96,7 +96,8 @@ def gantt(
         trace = TraceFile(file, gz=output.name.endswith(".gz"))
         drawing.draw(trace)
     show(as_json(_answer(drawing, trace, output)) if json else _said(drawing, trace, output))
-    return ExitCode.NOTHING_WRONG
+    tally = drawing.tally
+    return ExitCode.NOTHING_WRONG if tally.steps or tally.spans or tally.faults else ExitCode.CANNOT_TELL
 
 
 @contextlib.contextmanager

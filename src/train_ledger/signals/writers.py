@@ -26,7 +26,7 @@ __all__ = ["Writer"]
 
 QUEUE_LINES = 10_000
 _POLL_S = 0.4
-_BATCH_LINES = 32
+_BATCH_LINES = 8
 _BREATH_S = 0.0005
 _CLOSE_S = 10.0
 _FIRST_PAUSE_S = 30.0

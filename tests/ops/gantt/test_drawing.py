@@ -201,6 +201,34 @@ def test_torchtitan_s_spans_are_rows_by_source_and_task(tmp_path: Path) -> None:
     assert gantt.tally.unfinished == 1
 
 
+def test_torchtitan_s_scalars_may_be_drawn_as_graphs(tmp_path: Path) -> None:
+    scalar = _at(T, "metric_value", event_name="global_valid_tokens", value=4096.0)
+    _titan(tmp_path, 0, scalar, {**scalar, "value": float("nan")}, {**scalar, "event_name": None})
+    _, events = drawn(tmp_path, counters=["global_valid_tokens"])
+    assert [it["args"] for it in of(events, ph="C")] == [{"global_valid_tokens": 4096.0}]
+
+
+def test_hosts_that_only_torchtitan_tells_of_are_held_to_one_clock(tmp_path: Path) -> None:
+    for rank, host, ahead_s in ((0, "node000", 0.0), (1, "node001", 45.0)):
+        records = [
+            _at(T + ahead_s + 10 * step + at_s, f"step_{how}", step=step, host_name=host)
+            for step in range(1, 9)
+            for how, at_s in (("start", 0.0), ("end", 9.0))
+        ]
+        _titan(tmp_path, rank, *records)
+    gantt, events = drawn(tmp_path)
+    assert gantt.clocks.by_host == {"node000": 0.0, "node001": pytest.approx(45.0)}
+    begins = [sorted(it["ts"] for it in of(events, cat="span", pid=rank)) for rank in (0, 1)]
+    assert begins[0] == begins[1]
+
+
+def test_files_may_have_other_names(tmp_path: Path) -> None:
+    named = [_titan(tmp_path, rank, _at(T, "a_start"), _at(T + 1, "a_end")) for rank in (4, 5)]
+    paths = [it.rename(tmp_path / f"copy-{n}.jsonl") for n, it in enumerate(named)]
+    _, events = drawn(*paths)
+    assert {it["pid"] for it in of(events, cat="span")} == {4, 5}
+
+
 def test_each_file_of_torchtitan_is_an_attempt(tmp_path: Path) -> None:
     _titan(tmp_path, 0, _at(T, "optim_start"), started="20261130-010203-ZZZZZZ")
     _titan(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from train_ledger.config import Config
@@ -27,13 +27,13 @@ __all__ = ["Clocks", "read_clocks"]
 class Clocks:
     """Leads in seconds by (host, attempt)."""
 
-    _leads_s: dict[tuple[str, int], float] = field(default_factory=dict)
-    _host_of: dict[int, str] = field(default_factory=dict)
+    leads_s: dict[tuple[str, int], float] = field(default_factory=dict)
+    host_of: dict[int, str] = field(default_factory=dict)
 
     def lead_s(self, rank: int, attempt: int) -> float:
         """0 where nothing is known of the rank's host; that of its newest attempt for an unknown one."""
-        host = _host(rank, self._host_of)
-        lead_s = self._leads_s.get((host, attempt))
+        host = _host(rank, self.host_of)
+        lead_s = self.leads_s.get((host, attempt))
         return self.lead_of_host_s(host) if lead_s is None else lead_s
 
     def lead_of_host_s(self, host: str) -> float:
@@ -43,32 +43,26 @@ class Clocks:
     @property
     def by_host(self) -> dict[str, float]:
         """The newest lead of each host that is known, in its order."""
-        return {host: lead_s for (host, _), lead_s in sorted(self._leads_s.items())}
+        return {host: lead_s for (host, _), lead_s in sorted(self.leads_s.items())}
 
 
 def read_clocks(inputs: Inputs, selection: Selection) -> Clocks:
     """From the selected steps; by our own signal lines where ranks have them, else by torchtitan's spans."""
-    clocks = Clocks({}, inputs.host_of)
     folds: dict[int, Fold] = {}
-    of_signals = bool(inputs.signals)
     tally = Tally()  # what is not read is counted when it is drawn
     for rank in _one_a_host(inputs, sorted(inputs.signals or inputs.titan)):
         host = _host(rank, inputs.host_of)
-        facts = _signals(rank, inputs, tally) if of_signals else _spans(rank, inputs.titan[rank], tally)
+        facts = _signals(rank, inputs, tally) if inputs.signals else _spans(rank, inputs.titan[rank], tally)
         for fact in facts:
-            if isinstance(fact, Step) and not selection.has_step(fact.step):
-                continue
-            named = (
-                Step(fact.t, fact.step, rank, fact.attempt, host, values=fact.values)
-                if isinstance(fact, Step)
-                else fact
-            )
-            folds.setdefault(fact.attempt, Fold("", Config())).add(named)
-    for attempt, fold in folds.items():
-        for rank, lead_s in fold.leads_s().items():
-            if math.isfinite(lead_s):
-                clocks._leads_s[_host(rank, inputs.host_of), attempt] = lead_s
-    return clocks
+            if isinstance(fact, Event) or selection.has_step(fact.step):
+                folds.setdefault(fact.attempt, Fold("", Config())).add(replace(fact, host=host))
+    leads_s = {
+        (_host(rank, inputs.host_of), attempt): lead_s
+        for attempt, fold in folds.items()
+        for rank, lead_s in fold.leads_s().items()
+        if math.isfinite(lead_s)
+    }
+    return Clocks(leads_s, inputs.host_of)
 
 
 def _one_a_host(inputs: Inputs, ranks: list[int]) -> list[int]:

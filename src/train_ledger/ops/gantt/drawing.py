@@ -108,7 +108,7 @@ class Gantt:
 
     def _draw_titan(self, rank: int, attempt: int, path: Path, trace: TraceFile, threads: Threads) -> None:
         lead_s = self.clocks.lead_s(rank, attempt)
-        chart = TitanChart(rank, attempt, trace, threads, self._selection, self.tally, lead_s)
+        chart = TitanChart(rank, attempt, trace, threads, self._selection, self.tally, lead_s, self._counters)
         for line in lines_of(path, self.tally):
             if line.data.isspace() or not line.data:
                 continue

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from train_ledger.fields import LARGEST_WORLD_SIZE
 from train_ledger.ops.gantt.selection import GanttError, Selection
 from train_ledger.ops.gantt.tally import Tally
 from train_ledger.run_dir import RunDir
@@ -46,14 +47,16 @@ def find_inputs(paths: Sequence[Path], selection: Selection, tally: Tally) -> In
         for file in _files(path):
             if (match := _SIGNALS.match(file.name)) is not None:
                 signals[int(match[1])].append((-int(match[2] or 0), file))
+            elif (match := _TITAN.match(file.name)) is not None:
+                titan[int(match[2])].append((match[3], file))
             else:
-                match = _TITAN.match(file.name)
-                titan[int(match[2]) if match else 0].append((match[3] if match else "", file))
+                titan[_rank_by_head(file)].append((file.name, file))
         inputs.logs += _logs(path)
         if (path / "ranks.jsonl").is_file():
             _place(path / "ranks.jsonl", inputs, tally)
     inputs.signals = {rank: [file for _, file in sorted(it)] for rank, it in signals.items()}
     inputs.titan = {rank: [file for _, file in sorted(it)] for rank, it in titan.items()}
+    _leave_out_impossible(inputs, tally)
     if not inputs.ranks:
         raise GanttError(f"{paths[0]}: nothing to draw is in it; wanted is {_WANTED}")
     _look_at_heads(inputs)
@@ -63,6 +66,13 @@ def find_inputs(paths: Sequence[Path], selection: Selection, tally: Tally) -> In
     if not any(map(selection.has_rank, inputs.ranks)):
         raise GanttError(f"{paths[0]}: none of the ranks that are asked for is in it")
     return inputs
+
+
+def _leave_out_impossible(inputs: Inputs, tally: Tally) -> None:
+    for files in (inputs.signals, inputs.titan):
+        for rank in [rank for rank in files if rank >= LARGEST_WORLD_SIZE]:
+            for path in files.pop(rank):
+                tally.miss("file of a rank that no job has", path.name)
 
 
 def _files(path: Path) -> list[Path]:
@@ -85,6 +95,13 @@ def _logs(path: Path) -> list[Path]:
     run = RunDir(path)
     kernels = sorted(run.hardware.glob("*.kern.log")) if run.hardware.is_dir() else []
     return ([run.logs] if run.logs.is_dir() else []) + kernels
+
+
+def _rank_by_head(path: Path) -> int:
+    """Of a file of torchtitan's that was given another name."""
+    record = next((read_record(it.decode(errors="replace")) for it in _head(path)), None)
+    rank = record.whose[1] if record is not None else None
+    return 0 if rank is None else rank
 
 
 def _place(path: Path, inputs: Inputs, tally: Tally) -> None:

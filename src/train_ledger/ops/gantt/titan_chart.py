@@ -8,7 +8,7 @@ to the last record. Each file is one start of the process.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,7 +34,8 @@ class _Task:
 class TitanChart:
     """Draws the records of one file, handed in as they come.
 
-    `lead_s` is by how much its host's clock is ahead of that of rank 0's host.
+    `lead_s` is by how much its host's clock is ahead of that of rank 0's host; `counters` are the scalars
+    that are drawn as graphs.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class TitanChart:
         selection: Selection,
         tally: Tally,
         lead_s: float,
+        counters: Sequence[str] = (),
     ) -> None:
         self._rank = rank
         self._attempt = attempt
@@ -54,6 +56,7 @@ class TitanChart:
         self._selection = selection
         self._tally = tally
         self._lead_s = lead_s
+        self._counters = frozenset(counters)
         self._tasks: dict[tuple[str, str], _Task] = {}
         self._latest_us: int | None = None
         self._step: int | None = None
@@ -87,7 +90,9 @@ class TitanChart:
         kind = record.kind
         name, _, how = kind.rpartition("_")
         step = {} if record.at_step is None else {"step": record.at_step}
-        if record.log_type == "instant":
+        if kind == "metric_value":
+            self._count(record, at_us)
+        elif record.log_type == "instant":
             self._instant(task.label, kind or "instant", at_us, step, "event", "t")
         elif how == "start" and name:
             task.lanes.open(name, at_us, {**step, "attempt": self._attempt})
@@ -99,6 +104,12 @@ class TitanChart:
         elif how == "error" and name:
             said = record.message[:_LONGEST_TEXT] if isinstance(record.message, str) else ""
             self._instant(task.label, f"{name} failed", at_us, {**step, "message": said}, "fault", "p")
+
+    def _count(self, record: Record, at_us: int) -> None:
+        name, value = record.event_name, record.number
+        wanted = name in self._counters if isinstance(name, str) else False
+        if wanted and value is not None and math.isfinite(value) and self._is_wanted():
+            self._trace.counter(self._rank, self._threads["events"], name, at_us, value)
 
     def _task(self, record: Record) -> _Task | None:
         """By the mesh that wrote it and its asyncio task, or its thread where it has none."""
