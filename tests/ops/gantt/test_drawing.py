@@ -55,7 +55,14 @@ def test_a_step_that_told_no_time_begins_where_the_one_before_ended(tmp_path: Pa
     _, events = drawn(tmp_path)
     first, second = of(events, cat="step")
     assert (first["dur"], first["args"]["start"]) == (0, "unknown")
-    assert (second["dur"], second["args"]["start"]) == (3_000_000, "the end of the step before")
+    assert (second["dur"], second["args"]["start"]) == (3_000_000, "the end of the line before")
+
+
+def test_the_first_step_is_at_least_as_long_as_its_parts(tmp_path: Path) -> None:
+    _rank(tmp_path, 0, {"t": T + 9, "step": 1, "fwd_s": 1.0, "bwd_s": 2.0, "opt_s": "NaN"})
+    _, events = drawn(tmp_path)
+    (step,) = of(events, cat="step")
+    assert (step["dur"], step["args"]["start"]) == (3_000_000, "reconstructed from its parts")
 
 
 def test_phases_and_saves_have_the_times_that_the_rank_wrote(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from train_ledger.facts import Event, Step
 from train_ledger.ledger import RankClock
 from train_ledger.ops.gantt.lanes import Lanes, Threads
 from train_ledger.ops.gantt.selection import Selection
-from train_ledger.ops.gantt.step_parts import parts_of
+from train_ledger.ops.gantt.step_parts import PASSES, parts_of
 from train_ledger.ops.gantt.tally import Tally
 from train_ledger.ops.gantt.trace_file import TraceFile, encoded, microseconds
 
@@ -24,6 +24,7 @@ __all__ = ["RankChart"]
 _CATEGORIES = {"exception": "fault", "signal": "fault", "ckpt_failed": "fault", "run_start": "attempt"}
 _SHOWN_VALUES = ("loss", "grad_norm", "tps", "mfu")
 _LONGEST_TEXT = 300
+_LONGEST_S = 1e7
 _MOST_DETAILS = 20
 
 
@@ -104,11 +105,10 @@ class RankChart:
         if not self._selection.has_step(fact.step):
             return
         if not again:
-            self._draw_step(fact, end_us, previous_t)
+            self._draw_step(fact, end_us, *_length_s(fact.values, t, previous_t))
         self._count(fact, end_us)
 
-    def _draw_step(self, fact: Step, end_us: int, previous_t: float | None) -> None:
-        length_s, measured = _length_s(fact, previous_t)
+    def _draw_step(self, fact: Step, end_us: int, length_s: float, start: str | None) -> None:
         start_us = max(min(end_us, end_us - microseconds(length_s)), self._drawn_us)
         end_us = max(end_us, start_us)
         if not self._selection.touches(start_us / 1e6, end_us / 1e6):
@@ -117,8 +117,8 @@ class RankChart:
         tid = self._threads["steps"]
         args: dict[str, Any] = {"step": fact.step, "attempt": fact.attempt}
         args |= {name: fact.values[name] for name in _SHOWN_VALUES if name in fact.values}
-        if not measured:
-            args["start"] = "unknown" if previous_t is None else "the end of the step before"
+        if start is not None:
+            args["start"] = start
         self._trace.slice(self._rank, tid, f"step {fact.step}", "step", start_us, end_us, encoded(args))
         self._tally.steps += 1
         for part in parts_of(fact.values, start_us, end_us):
@@ -170,7 +170,7 @@ class RankChart:
         ended = {"failed": True} if event == "ckpt_failed" else {}
         if not self._saves.close(name, at_us, ended):
             took_s = fact.details.get("duration_s")
-            if isinstance(took_s, int | float) and 0 < took_s < 1e7:
+            if isinstance(took_s, int | float) and 0 < took_s < _LONGEST_S:
                 self._saves.open(name, at_us - microseconds(took_s), {"attempt": self._attempt})
                 self._saves.close(name, at_us, ended)
 
@@ -207,12 +207,15 @@ class RankChart:
         return self._selection.has_step(step) or self._selection.has_step(step + 1)
 
 
-def _length_s(fact: Step, previous_t: float | None) -> tuple[float, bool]:
-    """How long the step took, and whether it was measured."""
-    timed_s = fact.values.get("step_time_s", math.nan)
-    if 0 <= timed_s < 1e7:
-        return timed_s, True
-    return (max(0.0, fact.t - previous_t) if previous_t is not None else 0.0), False
+def _length_s(values: Mapping[str, float], t: float, previous_t: float | None) -> tuple[float, str | None]:
+    """How long a step took that ended at `t`, and whence its start is known where nobody measured it."""
+    timed_s = values.get("step_time_s", math.nan)
+    if 0 <= timed_s < _LONGEST_S:
+        return timed_s, None
+    if previous_t is not None:
+        return max(0.0, t - previous_t), "the end of the line before"
+    parts_s = sum(it for it in (values.get(name, 0.0) for name in PASSES) if 0 < it < _LONGEST_S)
+    return parts_s, "reconstructed from its parts" if parts_s else "unknown"
 
 
 def _title(fact: Event) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-__all__ = ["FIELDS_OF_PARTS", "Part", "parts_of"]
+__all__ = ["PASSES", "Part", "parts_of"]
 
 _IN_ORDER = (
     ("data_wait_s", "data"),
@@ -24,7 +24,9 @@ _IN_ORDER = (
     ("gc_s", "gc"),
     ("log_s", "log"),
 )
-FIELDS_OF_PARTS = tuple(field for field, _ in _IN_ORDER)
+PASSES = ("data_wait_s", "fwd_s", "bwd_s", "opt_s")
+"""What every step of a training loop goes through, one after the other."""
+
 _INSIDE = frozenset({"compute_s", "comm_wait_s"})
 _SHORTEST_US = 1
 
