@@ -147,3 +147,16 @@ def test_a_loss_that_the_script_knows_goes_with_the_step(tmp_path: Path) -> None
         monitor.log(loss=2.5)
         engine.step()
     assert steps(tmp_path)[0]["loss"] == 2.5
+
+
+def test_the_loss_that_deepspeed_fetches_for_its_own_monitor_is_taken(tmp_path: Path) -> None:
+    engine: Any = Engine()
+    handed = []
+    engine.monitor = SimpleNamespace(enabled=True, write_events=handed.append)
+    with watch(engine, tmp_path):
+        engine.monitor.write_events([("Train/Samples/train_loss", 2.5, 8)])
+        engine.monitor.write_events([("Train/Samples/lr", 0.1, 8)])
+        engine.step()
+        engine.step()
+    assert [line.get("loss") for line in steps(tmp_path)] == [2.5, None]
+    assert len(handed) == 2

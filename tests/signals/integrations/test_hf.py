@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from signals.integrations.trainings import events, lines, numbers, order, run_script, steps
+from signals.scripts import run_to_end
 from train_ledger.signals.integrations.hf import TrainerHooks
 
 real = [pytest.mark.slow, pytest.mark.skipif(not find_spec("transformers"), reason="transformers is absent")]
@@ -191,3 +192,29 @@ def test_a_wait_for_data_that_is_one_for_the_gpu_is_left_out(tmp_path: Path) -> 
         hooks.on_train_end(arguments, state(global_step=1), CONTROL)
     assert "data_wait_s" in steps(tmp_path / "with")[0]
     assert "data_wait_s" not in steps(tmp_path / "without")[0]
+
+
+FAILS = """
+from types import SimpleNamespace as Of
+from train_ledger.signals.integrations.hf import TrainerHooks
+monitor.close()
+hooks = TrainerHooks(monitor.run_dir.path)
+arguments = Of(world_size=1, save_strategy="steps", eval_on_start=False, logging_nan_inf_filter=True)
+hooks.on_step_end(
+    arguments,
+    Of(global_step=5, num_input_tokens_seen=0),
+    Of(should_log=False, should_evaluate=False, should_save=True),
+)
+{end}
+"""
+
+
+@pytest.mark.parametrize(
+    ("end", "error"),
+    [("raise OSError('no space')", "OSError: no space"), ("", "the process ended while it was saved")],
+)
+def test_a_save_that_the_process_did_not_survive_failed(tmp_path: Path, end: str, error: str) -> None:
+    run_to_end(tmp_path, FAILS.format(end=end))
+    (failed,) = events(tmp_path, "ckpt_failed")
+    assert (failed["step"], failed["error"]) == (5, error)
+    assert events(tmp_path, "ckpt_saved") == []

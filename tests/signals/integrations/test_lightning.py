@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
@@ -97,6 +99,18 @@ def test_ranks_that_lightning_starts_itself_know_who_they_are(tmp_path: Path) ->
         assert numbers(tmp_path, rank) == [1, 2, 3, 4, 5, 6]
         assert lines(tmp_path, rank)[0]["world_size"] == 2
         assert {line["attempt"] for line in lines(tmp_path, rank)} == {0}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not find_spec("pytorch_lightning"), reason="pytorch_lightning is absent")
+def test_the_other_distribution_of_lightning_has_its_own_callback() -> None:
+    script = """
+import pytorch_lightning
+from train_ledger.signals.integrations.lightning import TrainLedgerCallback
+print(issubclass(TrainLedgerCallback, pytorch_lightning.Callback))
+"""
+    printed = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert printed.stdout.split() == ["True"]
 
 
 def test_a_trainer_that_is_not_as_we_know_it_is_not_harmed(tmp_path: Path) -> None:

@@ -45,13 +45,14 @@ class Watch:
 
     A line when `engine.global_steps` has grown: at the boundaries of gradient accumulation, steps that the
     loss scaler skips included, which are counted as `skipped`. lr, loss scale, grad norm and loss are taken
-    where the host has them.
+    where the host has them; the loss, too, where DeepSpeed fetches it for its own monitor.
     """
 
     def __init__(self, engine: Any, session: Session) -> None:
         self.session = session
         self._engine = engine
         self._losses: list[float | None] = []
+        self._fetched: dict[str, float] = {}
         self._steps = 0
         self._note_steps()
         if hasattr(type(engine), "train_batch"):  # of a pipeline, whose parts must not be called
@@ -62,15 +63,18 @@ class Watch:
             self._surround("step", self._step)
         self._surround("save_checkpoint", self._save)
         self._surround("load_checkpoint", self._load)
+        if getattr(vars(engine).get("monitor"), "enabled", False):
+            self._surround("write_events", self._write_events, engine.monitor)
 
-    def _surround(self, name: str, around: Callable[..., Any]) -> None:
-        method = getattr(self._engine, name)
+    def _surround(self, name: str, around: Callable[..., Any], of: Any = None) -> None:
+        owner = self._engine if of is None else of
+        method = getattr(owner, name)
 
         @functools.wraps(method)
         def surrounded(*args: Any, **kwargs: Any) -> Any:
             return around(method, *args, **kwargs)
 
-        vars(self._engine)[name] = surrounded
+        vars(owner)[name] = surrounded
 
     def _forward(self, forward: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         if not self._engine.training:
@@ -92,6 +96,10 @@ class Watch:
                 result = step(*args, **kwargs)
         self._tell_step()
         return result
+
+    def _write_events(self, write: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        self._note_fetched(args[0] if args else kwargs.get("event_list"))
+        return write(*args, **kwargs)
 
     def _save(self, save: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         with self.session.monitor.checkpoint(self._steps, asynchronous=True) as saving:
@@ -121,13 +129,21 @@ class Watch:
             self._losses.append(host_number(loss))
 
     @unharmed
+    def _note_fetched(self, events: Any) -> None:
+        """DeepSpeed's monitor is handed triples of name, number and samples."""
+        for name, number, _ in events:
+            if name == "Train/Samples/train_loss" and host_number(number) is not None:
+                self._fetched = {"loss": float(number)}
+
+    @unharmed
     def _tell_step(self) -> None:
         steps = self._engine.global_steps
         if steps == self._steps:
             return  # within a gradient accumulation
         self._steps = steps
         losses, self._losses = self._losses, []
-        fields = {name: number for name, number in self._figures().items() if number is not None}
+        fields, self._fetched = self._fetched, {}
+        fields |= {name: number for name, number in self._figures().items() if number is not None}
         known = [loss for loss in losses if loss is not None]
         if known and len(known) == len(losses):
             fields["loss"] = sum(known) / len(known)

@@ -6,8 +6,10 @@ reaches the training.
 
 from __future__ import annotations
 
+import atexit
 import functools
 import os
+import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
@@ -56,6 +58,7 @@ class Session:
     def _start(self) -> Monitor:
         assert not isinstance(self._run, Monitor)  # noqa: S101 – that one is there from the beginning
         self._monitor = start(self._run, **self._options)
+        atexit.register(self._at_exit)  # called before what the monitor has registered
         return self._monitor
 
     @property
@@ -116,6 +119,11 @@ class Session:
         self.live = False
         if not isinstance(self._run, Monitor):
             self.monitor.__exit__(type(error), error, error.__traceback__)
+
+    def _at_exit(self) -> None:
+        """Hooks tell only of saves that were done: one that is open when the process ends has failed."""
+        if self.live and isinstance(self._open, Saving):
+            self._open.failed(getattr(sys, "last_value", None) or "the process ended while it was saved")
 
     def surprise(self, where: str, error: BaseException) -> None:
         """Tell once for each place that the framework is not as we know it."""
