@@ -15,6 +15,7 @@ import pytest
 import torch
 import torch.distributed as dist
 
+from signals.scripts import run_to_end, signal_lines
 from train_ledger.hang.stacks.frames import parse_frame, user_frame
 from train_ledger.signals.collectives import Collectives
 
@@ -195,3 +196,20 @@ def test_a_frame_of_ours_is_not_the_users() -> None:
         parse_frame("/job/train.py:88 reduce_gradients"),
     ]
     assert str(user_frame(frames)) == "train.py:88 reduce_gradients"
+
+
+def test_start_before_torch_is_imported(tmp_path: Path) -> None:
+    script = """
+import time
+import torch, torch.distributed as dist
+dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+monitor._collectives.look()
+model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 4))
+for step in range(4):
+    model(torch.ones(2, 4)).sum().backward()
+    monitor.step(step)
+monitor.close()
+"""
+    assert run_to_end(tmp_path, script).returncode == 0
+    lines = [line for line in signal_lines(tmp_path) if "gc_s" in line]
+    assert ["compute_s" in line for line in lines] == [False, True, True, True]

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import functools
 import sys
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -47,6 +48,7 @@ class Collectives:
         self._warn = warn
         self._wanted = wanted
         self._installed = False
+        self._installing = threading.Lock()
         self._originals: list[tuple[Any, str, Any]] = []
         self._seen: dict[Any, int] = {}
         self._aside = 0
@@ -71,8 +73,7 @@ class Collectives:
         torch_distributed = sys.modules.get("torch.distributed")
         if not self._wanted or torch_distributed is None:
             return {}
-        if not self._installed:
-            self._install(torch_distributed)
+        self.look()
         if not torch_distributed.is_available() or not torch_distributed.is_initialized():
             return {}
         if self.clock.line is None or (self.clock.on_cuda is None and _cuda_initialised()):
@@ -81,9 +82,8 @@ class Collectives:
 
     def look(self) -> None:
         """Install as soon as torch.distributed is there: models may be made before the first step."""
-        torch_distributed = sys.modules.get("torch.distributed")
-        if self._wanted and not self._installed and torch_distributed is not None:
-            self._install(torch_distributed)
+        if self._wanted and not self._installed and _is_imported():
+            self._install(sys.modules["torch.distributed"])
 
     def _is_whole(self) -> bool:
         """Whether every collective of the step was seen, and every stream that ran one was waited for."""
@@ -103,7 +103,10 @@ class Collectives:
     # -- the wrappers
 
     def _install(self, torch_distributed: Any) -> None:
-        self._installed = True
+        with self._installing:  # the training thread and the one beside it may come at once
+            installed, self._installed = self._installed, True
+        if installed:
+            return
         binding = sys.modules.get("torch._C._distributed_c10d")
         group, work = (getattr(binding, name, None) for name in ("ProcessGroup", "Work"))
         if group is None or work is None:  # a build without distributed
@@ -222,6 +225,12 @@ class Collectives:
             return call()
         finally:
             self.clock.end_wait(start)
+
+
+def _is_imported() -> bool:
+    """Whether torch is there as a whole: while it is imported some of its parts are, and others are not."""
+    spec = getattr(sys.modules.get("torch"), "__spec__", None)
+    return "torch.distributed" in sys.modules and not getattr(spec, "_initializing", False)
 
 
 def _cuda_initialised() -> bool:
