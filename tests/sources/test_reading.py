@@ -65,7 +65,7 @@ def test_an_open_block_wants_the_next_lines_whatever_stands_in_them() -> None:
 
 
 def test_a_mark_that_holds_another_is_not_looked_for_by_itself() -> None:
-    assert needles_of([b"global_step: ", b"step: "]) == (b"step: ",)
+    assert needles_of([b"global_step: ", b"step: ", b"E2E"]) == (b"EE", b"step: ")
 
 
 @pytest.mark.parametrize("size", [1, 7, 64, 4095, 4096, 4097, 1 << 20])
@@ -291,6 +291,26 @@ def test_a_hidden_nan_shows_in_the_gradient_norm() -> None:
     lines = "".join(map(megatron, (1, 2))) + megatron(3).replace("grad norm: 1.250", "grad norm: nan")
     (fault,) = faults_of(lines)
     assert (fault.fault, fault.step) == ("nan_suspected", 3)
+
+
+# -- exceptions
+
+TRACE = 'Traceback (most recent call last):\n  File "/job/data.py", line 9, in read\nOSError: stale handle\n'
+
+
+def test_an_exception_after_which_training_went_on_is_an_event() -> None:
+    facts = facts_of(megatron(1) + TRACE + "".join(map(megatron, (2, 3, 4))))
+    (event,) = (it for it in facts if not isinstance(it, Step))
+    assert isinstance(event, Event)
+    assert (event.name, event.details["fatal"], event.source) == ("exception", False, "train.log:4")
+
+
+@pytest.mark.parametrize("after", [(), (2, 3), (1, 2, 3)], ids=["the end", "few steps", "a restart"])
+def test_one_after_which_it_did_not_is_a_fault(after: tuple[int, ...]) -> None:
+    facts = facts_of(megatron(1) + TRACE + "".join(map(megatron, after)))
+    (fault,) = (it for it in facts if not isinstance(it, Step))
+    assert isinstance(fault, Fault)
+    assert (fault.fault, fault.attempt) == ("exception", 0)
 
 
 # -- files

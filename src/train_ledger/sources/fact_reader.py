@@ -20,6 +20,7 @@ from train_ledger.sources.formats import LINE_FORMATS, OWNED_FORMATS, LineFormat
 from train_ledger.sources.log_line import LogLine, read_line
 from train_ledger.sources.nonfinite import Nonfinite
 from train_ledger.sources.succession import Succession
+from train_ledger.sources.survived import Survived
 from train_ledger.sources.torchrun import LogPlace
 from train_ledger.sources.wanted_lines import LINE_BYTES, WantedLines
 
@@ -126,6 +127,7 @@ class FactReader:
         self._written_t = written_t
         self.attempts = attempts or AttemptCount(name, place.attempt)
         self._nonfinite = Nonfinite()
+        self._survived = Survived()
         self._succession = Succession()
         self._head: bytes | None = b""
         self._rest = b""
@@ -186,7 +188,7 @@ class FactReader:
     def settle(self) -> list[Fact]:
         """What waits for lines that may never come; a line without its end is kept."""
         told = list(self._fed(self._recognise())) if self._head else []
-        return [*told, *self._succession.settle()]
+        return [*told, *self._settled()]
 
     def end(self) -> list[Fact]:
         """What is still open; a last line without its end is read, too."""
@@ -196,7 +198,7 @@ class FactReader:
             told += self._block(rest)
         for program in self._programs:
             told += self._passed(program, program.format.end(), _NO_LINE)
-        return [*told, *self._succession.settle()]
+        return [*told, *self._settled()]
 
     def _recognise(self) -> bytes:
         head, self._head = self._head or b"", None
@@ -258,9 +260,17 @@ class FactReader:
             told = True
             placed = self._placed(fact, line, program)
             program.seen.count(placed)
-            for each in self._nonfinite.of(placed):
-                yield from self._succession.add(each)
+            yield from self._joined(placed)
         self.lines_told += told
+
+    def _joined(self, fact: Fact) -> Iterator[Fact]:
+        for known in self._nonfinite.of(fact):
+            for each in self._survived.of(known):
+                yield from self._succession.add(each)
+
+    def _settled(self) -> list[Fact]:
+        told = [fact for fault in self._survived.settle() for fact in self._succession.add(fault)]
+        return [*told, *self._succession.settle()]
 
     def _placed(self, fact: Fact, line: LogLine, program: _Program) -> Fact:
         """The fact with what the line's front and the file's path know besides."""

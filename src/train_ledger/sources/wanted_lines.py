@@ -1,28 +1,33 @@
 """Which lines of a log does anybody want?
 
-Most of a log is passed over: words are looked for in whole blocks, by the machine's own search, and only
-lines in which one stands are cut out. What stands around them is counted, never split.
+Logs repeat themselves: most lines differ from earlier ones in nothing but numbers. A line without its digits
+is its shape, and whether a shape can be wanted is found out once. What stands around the wanted lines is
+counted and never looked at.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 __all__ = ["LINE_BYTES", "WantedLines", "needles_of"]
 
 LINE_BYTES = 64 << 10
 """Of a longer line the rest is not looked at."""
 
+_DIGITS = b"0123456789"
+_SHAPE_BYTES = 512
+_MOST_SHAPES = 20_000
+
 
 def needles_of(marks: Iterable[bytes]) -> tuple[bytes, ...]:
-    """The marks without those that hold another one: where they stand, that one stands.
+    """The marks as they stand in shapes, without those that hold another one: where they stand, it does.
 
-    >>> needles_of([b"step: ", b"global_step: ", b"loss"])
-    (b'loss', b'step: ')
+    >>> needles_of([b"step: ", b"global_step: ", b"|E2E latency="])
+    (b'step: ', b'|EE latency=')
     """
     kept: list[bytes] = []
-    for mark in sorted(set(marks), key=lambda it: (len(it), it)):
+    for mark in sorted({mark.translate(None, _DIGITS) for mark in marks}, key=lambda it: (len(it), it)):
         if not any(it in mark for it in kept):
             kept.append(mark)
     return tuple(kept)
@@ -31,44 +36,56 @@ def needles_of(marks: Iterable[bytes]) -> tuple[bytes, ...]:
 class WantedLines:
     """Cuts the wanted lines out of the blocks of one file, and counts all lines.
 
-    `wants_more` is asked after each line: while it is true, the next one is wanted whatever stands in it.
+    A line may be handed on in whose shape a mark stands and in itself none. `wants_more` is asked after each
+    line: while it is true, the next one is wanted whatever stands in it.
     """
 
     def __init__(self, marks: Iterable[bytes], wants_more: Callable[[], bool]) -> None:
         self._needles = needles_of(marks)
         self._wants_more = wants_more
+        self._unwanted: set[bytes] = set()
+        self._wanted: set[bytes] = set()
         self.lines = 0
 
     def of(self, block: bytes) -> Iterator[tuple[int, bytes]]:
         """(number, line) of each wanted line of a block of whole lines, the last newline left off."""
-        starts = self._starts(block)
-        if not starts and not self._wants_more():
-            self.lines += block.count(b"\n") + 1
-            return
-        counted, at, length = 0, 0, len(block)
-        while at <= length:
-            if not self._wants_more():
-                place = bisect_left(starts, at)
-                if place == len(starts):
-                    break
-                at = starts[place]
-            end = block.find(b"\n", at)
-            end = length if end < 0 else end
-            self.lines += block.count(b"\n", counted, at) + 1
-            yield self.lines, block[at:end]
-            counted = at = end + 1
-        if counted <= length:
-            self.lines += block.count(b"\n", counted) + 1
+        shapes = block.translate(None, _DIGITS).split(b"\n")
+        wanted = self._wanted_of(set(shapes))
+        before = self.lines
+        if wanted or self._wants_more():
+            places = [place for place, shape in enumerate(shapes) if shape in wanted]
+            for place, line in self._cut(block.split(b"\n"), places):
+                self.lines = before + place + 1
+                yield self.lines, line
+        self.lines = before + len(shapes)
 
-    def _starts(self, block: bytes) -> list[int]:
-        """Where the lines begin in which a needle stands, in order."""
-        found: set[int] = set()
-        for needle in self._needles:
-            at = block.find(needle)
-            while at >= 0:
-                found.add(block.rfind(b"\n", 0, at) + 1)
-                end = block.find(b"\n", at)
-                if end < 0:
-                    break
-                at = block.find(needle, end)
-        return sorted(found)
+    def _cut(self, lines: Sequence[bytes], places: Sequence[int]) -> Iterator[tuple[int, bytes]]:
+        at = 0
+        while at < len(lines):
+            if not self._wants_more():
+                place = bisect_left(places, at)
+                if place == len(places):
+                    return
+                at = places[place]
+            yield at, lines[at]
+            at += 1
+
+    def _wanted_of(self, shapes: set[bytes]) -> set[bytes]:
+        """Those of the shapes in which a needle stands."""
+        wanted = shapes & self._wanted
+        unknown = shapes - wanted
+        unknown -= self._unwanted
+        if unknown:
+            if len(self._unwanted) + len(self._wanted) > _MOST_SHAPES:
+                self._unwanted.clear()
+                self._wanted.clear()
+            news = self._with_needle(unknown)
+            wanted |= news
+            self._wanted.update(shape for shape in news if len(shape) <= _SHAPE_BYTES)
+            self._unwanted.update(shape for shape in unknown - news if len(shape) <= _SHAPE_BYTES)
+        return wanted
+
+    def _with_needle(self, shapes: set[bytes]) -> set[bytes]:
+        joined = b"\n".join(shapes)
+        standing = [needle for needle in self._needles if needle in joined]
+        return {shape for shape in shapes if any(map(shape.__contains__, standing))} if standing else set()
