@@ -93,25 +93,33 @@ def _reach_every_rank(accelerator: Any) -> None:
     Accelerate (1.15) calls trackers on the main process only, whatever `main_process_only` says.
     """
     for name, around in _AROUND.items():
-        method = getattr(accelerator, name)
+        method = getattr(accelerator, name, None)
+        if method is None:
+            continue
 
         @functools.wraps(method)
         def surrounded(
             self: Any, *args: Any, _method: Any = method, _around: Any = around, **kwargs: Any
         ) -> Any:
-            ours = [tracker for tracker in self.log_with if isinstance(tracker, TrackerHooks)]
-            if not ours:
+            with_us = getattr(self, "log_with", ())
+            ours = next((tracker for tracker in with_us if isinstance(tracker, TrackerHooks)), None)
+            if ours is None:
                 return _method(self, *args, **kwargs)
-            return _around(ours[0], self, _method, *args, **kwargs)
+            return _around(ours, self, _method, *args, **kwargs)
 
         setattr(accelerator, name, surrounded)
+
+
+def _is_called(tracker: TrackerHooks, accelerator: Any) -> bool:
+    """Whether Accelerate itself calls the tracker on this rank."""
+    return any(called is tracker for called in getattr(accelerator, "trackers", ()))
 
 
 def _init(
     tracker: TrackerHooks, accelerator: Any, method: Callable[..., Any], *args: Any, **kwargs: Any
 ) -> Any:
     result = method(accelerator, *args, **kwargs)
-    if not accelerator.is_main_process:
+    if not _is_called(tracker, accelerator):
         tracker.start()
     return result
 
@@ -120,7 +128,7 @@ def _log(
     tracker: TrackerHooks, accelerator: Any, method: Callable[..., Any], *args: Any, **kwargs: Any
 ) -> Any:
     result = method(accelerator, *args, **kwargs)
-    if tracker.started and not accelerator.is_main_process:
+    if tracker.started and not _is_called(tracker, accelerator):
         values, step = (*args, kwargs.get("values"), kwargs.get("step"))[:2]
         tracker.log(values, kwargs.get("step", step))
     return result
@@ -129,7 +137,7 @@ def _log(
 def _end(
     tracker: TrackerHooks, accelerator: Any, method: Callable[..., Any], *args: Any, **kwargs: Any
 ) -> Any:
-    if tracker.started and not accelerator.is_main_process:
+    if tracker.started and not _is_called(tracker, accelerator):
         tracker.finish()
     return method(accelerator, *args, **kwargs)
 
