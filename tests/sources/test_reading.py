@@ -227,6 +227,12 @@ def test_a_rank_goes_on_in_its_next_file(tmp_path: Path) -> None:
     ]
 
 
+def test_many_agents_that_tell_of_one_restart_begin_one_attempt() -> None:
+    restart = "[default] Worker group FAILED. 2/3 attempts left; will restart worker group\n" * 8
+    facts = facts_of(megatron(1) + megatron(2) + restart + megatron(3) + megatron(4))
+    assert [it.attempt for it in facts if isinstance(it, Step)] == [0, 0, 1, 1]
+
+
 def test_files_of_nobody_are_told_apart(tmp_path: Path) -> None:
     for name in ("a.log", "b.log"):
         (tmp_path / name).write_text(megatron(1) + megatron(2))

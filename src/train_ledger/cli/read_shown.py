@@ -141,13 +141,12 @@ def _mfu(attempts: Sequence[Attempt]) -> str | None:
 
 
 def _last_log(file: FileRead) -> str | None:
-    if not file.last_log_t:
+    if file.last_t is None:
         return None
-    oldest = min(file.last_log_t.items(), key=lambda it: it[1])
-    newest = max(file.last_log_t.values())
-    behind = newest - oldest[1]
-    late = f"; rank {oldest[0]} {duration(behind)} before" if len(file.last_log_t) > 1 and behind >= 1 else ""
-    return f"{moment(newest)}{late}"
+    rank, t = min(file.last_log_t.items(), key=lambda it: it[1], default=(0, file.last_t))
+    behind_s = file.last_t - t
+    late = f"; rank {rank} {duration(behind_s)} before" if len(file.last_log_t) > 1 and behind_s >= 1 else ""
+    return f"{moment(file.last_t)}{late}"
 
 
 # -- all files

@@ -122,6 +122,7 @@ class FactReader:
         self.name = name
         self.place = place
         self.last_log_t: dict[int, float] = {}
+        self.last_t: float | None = None
         self.lines_told = 0
         self.cut = 0
         self._written_t = written_t
@@ -281,14 +282,20 @@ class FactReader:
         t = fact.t
         if line.t is not None and (t is None or math.isnan(t)):
             t = line.t
-        if rank is not None and t is not None and t > self.last_log_t.get(rank, -math.inf):
-            self.last_log_t[rank] = t
+        self._hear(rank, t)
         if (rank, host, t) != (fact.rank, fact.host, fact.t):
             fact = _replaced(fact, rank, host, t)
         if program.numbers_attempts:
             return fact
-        attempt = self.attempts.of(fact, program.seen.name)
+        attempt = self.attempts.of(fact, program.seen.name, alone=self._is_owned)
         return fact if attempt == fact.attempt else replace(fact, attempt=attempt)
+
+    def _hear(self, rank: int | None, t: float | None) -> None:
+        if t is None or not math.isfinite(t):
+            return
+        self.last_t = t if self.last_t is None else max(t, self.last_t)
+        if rank is not None:
+            self.last_log_t[rank] = max(t, self.last_log_t.get(rank, t))
 
 
 _NO_LINE = LogLine("")

@@ -37,7 +37,8 @@ class FileRead:
     """What is known of one file once it was read.
 
     `told` counts the lines that told something; `damaged` counts, by reason, lines of a known format that
-    could not be taken. `not_read` says why the file, or its rest, was not read.
+    could not be taken. `last_t` is the newest time that stands in it, `last_log_t` that of each rank, in unix
+    seconds. `not_read` says why the file, or its rest, was not read.
     """
 
     path: str
@@ -47,6 +48,7 @@ class FileRead:
     damaged: Counter[str] = field(default_factory=Counter)
     repeated: Counter[str] = field(default_factory=Counter)
     last_log_t: dict[int, float] = field(default_factory=dict)
+    last_t: float | None = None
     not_read: str | None = None
     progress: Progress = field(default_factory=Progress)
 
@@ -140,6 +142,7 @@ def _streamed(reader: FactReader, stream: Iterable[bytes], read: FileRead) -> It
     yield from reader.end()
     read.formats, read.lines, read.told = reader.formats, reader.lines, reader.lines_told
     read.damaged, read.repeated, read.last_log_t = reader.damaged, reader.repeated, reader.last_log_t
+    read.last_t = reader.last_t
 
 
 def _head(stream: Iterator[bytes]) -> bytes:
