@@ -40,7 +40,7 @@ def p50_step_s(ranks: Iterable[RankFold]) -> float | None:
 
     So neither one rank with odd figures, nor one that left, nor one whose step count runs off moves it.
     """
-    steady = [rank.steady_step_s for rank in ranks if rank.steady_step_s is not None]
+    steady = [rank.pace.steady_step_s for rank in ranks if rank.pace.steady_step_s is not None]
     return median(steady) if steady else None
 
 
@@ -67,15 +67,15 @@ def _came_as_far(rank: RankFold, step: int | None) -> bool:
     if step is None:
         return True
     own = rank.step if rank.step is not None else -1
-    return own + max(rank.stride, _NEXT_STEP) >= step
+    return own + max(rank.pace.stride, _NEXT_STEP) >= step
 
 
 def _between_steps_s(ranks: list[RankFold], alerts: Alerts) -> float:
     p50_s = p50_step_s(ranks)
     if p50_s is None:  # too early: the first steps, compiling included, stand for the usual ones
-        warm_up_s = median([rank.warm_up_s for rank in ranks if rank.step is not None])
+        warm_up_s = median([rank.pace.warm_up_s for rank in ranks if rank.step is not None])
         return max(alerts.stall_floor_s, min(alerts.start_up_limit_s, alerts.stall_factor * warm_up_s))
-    stride = median_high([rank.stride for rank in ranks if rank.step is not None])
+    stride = median_high([rank.pace.stride for rank in ranks if rank.step is not None])
     return max(alerts.stall_floor_s, alerts.stall_factor * p50_s * stride)
 
 

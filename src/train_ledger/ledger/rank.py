@@ -7,26 +7,21 @@ makes no difference to the result.
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Mapping, Sequence
 from operator import attrgetter
-from statistics import median
 from typing import Any
 
 from train_ledger.facts import Event, Fault, PlainStep, Step
 from train_ledger.fields import FIELDS
 from train_ledger.ledger.clock import Lap, RankClock
+from train_ledger.ledger.pace import Pace
 from train_ledger.ledger.phases import PhaseFold
 from train_ledger.ledger.state import RankState
 
 __all__ = ["RankFold"]
 
-_WINDOW = 20
 _HEALTHY_STEPS = 100
 """A fault after so many finite steps is another one."""
-
-_WARM_UP_STEPS = 2
-"""The first steps of an attempt compile, tune and fill caches: they are no steady ones."""
 
 _COUNTERS = frozenset(name for name, field in FIELDS.items() if field.kind == "counter")
 
@@ -39,10 +34,9 @@ class RankFold:
         self.clock = RankClock()
         self.host: str | None = None
         self.heard_t: float | None = None
-        self.durations_s: deque[float] = deque(maxlen=_WINDOW)
+        self.pace = Pace()
         self.phases = PhaseFold()
         self._shown: tuple[float, RankState] | None = None
-        self._steady_s: float | None = None
         self._begin(-1)
 
     def _begin(self, attempt: int) -> None:
@@ -57,8 +51,7 @@ class RankFold:
         self.step: int | None = None
         self.step_t: float | None = None
         self.first_step_t: float | None = None
-        self.stride = 1
-        self.warm_up_s = 0.0
+        self.pace.begin_attempt()
         self.phases.begin_attempt()
         self.ended = False
         self.gone_t: float | None = None
@@ -70,15 +63,7 @@ class RankFold:
         self.nonfinite_since_step: int | None = None
         self.nonfinite_step: int | None = None
         self.nonfinite_t: float | None = None
-        self._steps = 0
         self._loss_seen = False
-
-    @property
-    def steady_step_s(self) -> float | None:
-        """The median of the last steady steps' durations; None before the first steady step."""
-        if self._steady_s is None and self.durations_s:
-            self._steady_s = median(self.durations_s)
-        return self._steady_s
 
     # -- what is folded
 
@@ -100,7 +85,8 @@ class RankFold:
                     return None  # it comes late
                 self._go_back()
             else:
-                self._time_step(fact, max(0.0, t - previous_t), fact.step - previous)
+                interval_s, stride = max(0.0, t - previous_t), fact.step - previous
+                self.pace.timed(fact, interval_s, stride, paused=self.phases.paused)
             t = max(t, previous_t)
         self._complete(fact, t)
         return (self.attempt, self.lap)
@@ -139,27 +125,17 @@ class RankFold:
     def _go_back(self) -> None:
         """The step went back within an attempt: a restart that nobody counted."""
         self.lap += 1
-        self._steps = 0
+        self.pace.went_back()
         self.values = {}
         self.nonfinite_step = self.nonfinite_t = self.nonfinite_since_t = self.nonfinite_since_step = None
-
-    def _time_step(self, fact: Step, interval_s: float, stride: int) -> None:
-        self.stride = stride
-        timed_s = fact.values.get("step_time_s", math.nan)
-        duration_s = timed_s if math.isfinite(timed_s) and timed_s > 0 else interval_s / stride
-        if self._steps <= _WARM_UP_STEPS - 1:
-            self.warm_up_s = max(self.warm_up_s, duration_s)
-        elif not self.phases.paused and not fact.values.get("ckpt_s", 0.0) > 0:
-            self.durations_s.append(duration_s)
-            self._steady_s = None
 
     def _complete(self, fact: Step, t: float) -> None:
         if self.first_step_t is None:
             self.first_step_t = t
-            self.warm_up_s = t - (self.began_t if self.began_t is not None else t)
+            self.pace.warm_up_s = t - (self.began_t if self.began_t is not None else t)
         self.step, self.step_t = fact.step, t
         self.values = self._with_counters(fact.values)
-        self._steps += 1
+        self.pace.completed()
         self.phases.step_completed()
         if self.ended or self.exception or self.signal:
             self.ended, self.exception, self.signal = False, None, None
@@ -178,14 +154,16 @@ class RankFold:
 
         None where one of them has to be looked at by itself, with `add_step`.
         """
-        if self.step is None or self.step_t is None or self.phases.paused or self._steps < _WARM_UP_STEPS:
+        if self.step is None or self.step_t is None or self.phases.paused or not self.pace.is_steady:
             return None
         return self.clock.carried(steps, self.step, self.step_t) if steps[0].step > self.step else None
 
     def go_on(self, steps: Sequence[PlainStep], times: Sequence[float], following: Step) -> Lap:
         """Fold steps at their `carried` times; what the step that follows them says anyway is left to it."""
+        if self.step is not None and self.step_t is not None:
+            self.pace.timed_at_once(steps, times, self.step, self.step_t)
+        self.pace.completed(len(steps))
         self._loss_seen = self._loss_seen or any(step.loss is not None for step in steps)
-        self._time_steps(steps, times)
         counters = {
             name: number
             for name in _COUNTERS - following.values.keys()
@@ -195,28 +173,7 @@ class RankFold:
         self.clock.went_on(steps[-1].step, times[-1])
         self._hear(times[-1])
         self.step, self.step_t = steps[-1].step, times[-1]
-        self._steps += len(steps)
         return (self.attempt, self.lap)
-
-    def _time_steps(self, steps: Sequence[PlainStep], times: Sequence[float]) -> None:
-        durations_s: list[float] = []
-        for place in range(len(steps) - 1, -1, -1):
-            if not (steps[place].ckpt_s or 0.0) > 0:
-                durations_s.append(self._duration_s(steps, times, place))
-                if len(durations_s) == _WINDOW:
-                    break
-        if durations_s:
-            self.durations_s.extend(reversed(durations_s))
-            self._steady_s = None
-
-    def _duration_s(self, steps: Sequence[PlainStep], times: Sequence[float], place: int) -> float:
-        timed_s = steps[place].step_time_s
-        if timed_s is not None and timed_s > 0:
-            return timed_s
-        before, before_t = (steps[place - 1].step, times[place - 1]) if place else (self.step, self.step_t)
-        if before is None or before_t is None:
-            raise AssertionError("many steps at once follow one")
-        return (times[place] - before_t) / (steps[place].step - before)
 
     # -- what else is folded
 

@@ -1,0 +1,107 @@
+"""How long do one rank's steps take?
+
+By the rank's own timer where its lines tell one, else from step to step. The first steps of an attempt
+compile, tune and fill caches, and those that saved a checkpoint or followed a pause are none to go by.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Sequence
+from statistics import median
+
+from train_ledger.facts import PlainStep, Step
+
+__all__ = ["Pace"]
+
+_WINDOW = 20
+_WARM_UP_STEPS = 2
+
+
+class Pace:
+    """The durations of the last steady steps, and what is known before there is one.
+
+    `stride` is by how much the step count rose at the last step (a rank may log every tenth), `warm_up_s` the
+    longest of the first steps of this attempt.
+    """
+
+    __slots__ = ("_durations_s", "_steady_s", "_steps", "stride", "warm_up_s")
+
+    def __init__(self) -> None:
+        self._durations_s: deque[float] = deque(maxlen=_WINDOW)
+        self._steady_s: float | None = None
+        self.begin_attempt()
+
+    def begin_attempt(self) -> None:
+        """Warm up again; how long steady steps last is kept."""
+        self.stride = 1
+        self.warm_up_s = 0.0
+        self._steps = 0
+
+    def went_back(self) -> None:
+        """The step went back, so the next ones warm up again."""
+        self._steps = 0
+
+    @property
+    def steady_step_s(self) -> float | None:
+        """The median of the last steady steps' durations; None before the first steady step."""
+        if self._steady_s is None and self._durations_s:
+            self._steady_s = median(self._durations_s)
+        return self._steady_s
+
+    @property
+    def is_steady(self) -> bool:
+        """Whether a step that follows now is behind the warm-up."""
+        return self._steps >= _WARM_UP_STEPS
+
+    def completed(self, steps: int = 1) -> None:
+        """So many steps were completed."""
+        self._steps += steps
+
+    def timed(self, fact: Step, interval_s: float, stride: int, *, paused: bool) -> None:
+        """A step came `stride` after the one before, `interval_s` later; `paused`: there was a phase between.
+
+        To be told before `completed`.
+        """
+        self.stride = stride
+        timed_s = fact.values.get("step_time_s", math.nan)
+        duration_s = timed_s if math.isfinite(timed_s) and timed_s > 0 else interval_s / stride
+        if not self.is_steady:
+            self.warm_up_s = max(self.warm_up_s, duration_s)
+        elif not paused and not fact.values.get("ckpt_s", 0.0) > 0:
+            self._durations_s.append(duration_s)
+            self._steady_s = None
+
+    def timed_at_once(
+        self, steps: Sequence[PlainStep], times: Sequence[float], before: int, before_t: float
+    ) -> None:
+        """As `timed` for steady steps that follow `before` without a pause, but for `stride`."""
+        durations_s = [timed_s for step in steps[-_WINDOW:] if (timed_s := _own_s(step))]
+        if len(durations_s) < _WINDOW:
+            durations_s = _newest_s(steps, times, before, before_t)
+        if durations_s:
+            self._durations_s.extend(durations_s)
+            self._steady_s = None
+
+
+def _own_s(step: PlainStep) -> float | None:
+    """How long a step took by its own timer; None where it has none, or saved a checkpoint."""
+    timed_s = step.step_time_s
+    return None if timed_s is None or timed_s <= 0 or (step.ckpt_s or 0.0) > 0 else timed_s
+
+
+def _newest_s(
+    steps: Sequence[PlainStep], times: Sequence[float], before: int, before_t: float
+) -> list[float]:
+    """The durations of the last ones that saved no checkpoint, oldest first."""
+    durations_s: list[float] = []
+    for place in range(len(steps) - 1, -1, -1):
+        step = steps[place]
+        if (step.ckpt_s or 0.0) > 0:
+            continue
+        previous, previous_t = (steps[place - 1].step, times[place - 1]) if place else (before, before_t)
+        durations_s.append(_own_s(step) or (times[place] - previous_t) / (step.step - previous))
+        if len(durations_s) == _WINDOW:
+            break
+    return durations_s[::-1]
