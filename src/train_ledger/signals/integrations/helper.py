@@ -100,5 +100,5 @@ def _numbers(fields: Mapping[str, Any]) -> dict[str, float]:
             try:
                 numbers[name] = value if abs(value) < 1 << 53 else float(value)
             except OverflowError:
-                numbers[name] = math.copysign(math.inf, value)
+                numbers[name] = math.inf if value > 0 else -math.inf
     return numbers
