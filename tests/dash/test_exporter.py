@@ -13,6 +13,7 @@ import pytest
 
 from dash.test_exposition import parsed
 from train_ledger.config import Config
+from train_ledger.dash import exporter as exporter_module
 from train_ledger.dash.exporter import Exporter
 from train_ledger.dash.server import AddressUnusableError
 from train_ledger.run_dir import RunDir
@@ -93,6 +94,38 @@ def test_it_tells_about_itself(exporter: Exporter, run_dir: RunDir) -> None:
         dict(key)["reason"]: n for (name, key), n in found.items() if name == "train_exporter_bad_lines_total"
     }
     assert sum(bad.values()) == 2
+
+
+@pytest.mark.parametrize(("age_s", "is_stale"), [(500.0, False), (700.0, True)])
+def test_a_rank_that_fell_silent_shows_no_figures_of_now(
+    run_dir: RunDir, age_s: float, is_stale: bool
+) -> None:
+    now = time.time() + age_s
+    write(run_dir, 1, step(now - 1, 1, 11, loss=1.5, skipped=3))
+    exporter = Exporter(run_dir, Config(), clock=lambda: now)
+    exporter.poll()
+    found = parsed(exporter.metrics() or "")
+    silent, heard = (("rank", "0"), *run_of(run_dir)), (("rank", "1"), *run_of(run_dir))
+    assert (("train_loss", silent) in found) is not is_stale
+    assert (found["train_rank_stale", silent], found["train_rank_stale", heard]) == (float(is_stale), 0.0)
+    assert found["train_loss", heard] == 1.5
+    for fact in ("train_step", "train_last_step_completed_timestamp_seconds", "train_loss_nonfinite_total"):
+        assert (fact, silent) in found, "what the rules reckon with stays"
+    exporter.close()
+
+
+def test_a_look_that_finds_nothing_new_shows_what_time_alone_has_changed(
+    run_dir: RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exporter_module, "_QUIET_LOOK_S", 0.0)
+    moments = [time.time()]
+    exporter = Exporter(run_dir, Config(), clock=lambda: moments[-1])
+    stalled = ("train_run_state", (*run_of(run_dir), ("state", "stalled")))
+    for later_s, is_stalled in ((0, 0.0), (200, 1.0)):
+        moments.append(moments[0] + later_s)
+        exporter.poll()
+        assert parsed(exporter.metrics() or "")[stalled] == is_stalled
+    exporter.close()
 
 
 def test_the_clock_goes_on_while_a_look_hangs(run_dir: RunDir) -> None:

@@ -19,6 +19,7 @@ from train_ledger.dash.conditions import (
     last_loss_finite,
     lost_ranks,
     restarts_since,
+    silent_ranks,
     slow_saves,
 )
 from train_ledger.dash.metric_text import escaped, family, family_of_ranks, head_of, labels
@@ -48,6 +49,7 @@ class Exposition:
         self._labels: dict[tuple[str, int], str] = {}
         self._infos: dict[int, tuple[tuple[object, ...], str]] = {}
         self._rendered: list[RankState] = []
+        self._silent: frozenset[int] = frozenset()
         self._text_of_ranks = ""
         self.fields_left_out = 0
 
@@ -55,13 +57,16 @@ class Exposition:
         """All metrics of this state; ends with a newline."""
         members = self._members(state)
         of_run, facts = self._of_run(state, members), self._facts(state, members)
-        return "".join([*of_run, self._of_ranks(members), *facts, *self._unknown_fields(members)])
+        of_ranks = self._of_ranks(members, silent_ranks(state))
+        return "".join([*of_run, of_ranks, *facts, *self._unknown_fields(members)])
 
-    def _of_ranks(self, members: list[_Member]) -> str:
-        """What the ranks' own lines say; made anew only where one of them said something."""
+    def _of_ranks(self, members: list[_Member], silent: frozenset[int]) -> str:
+        """What the ranks' own lines say; made anew only where one of them said something, or fell silent."""
         states = [member.state for member in members]
-        if len(states) != len(self._rendered) or not all(map(is_, states, self._rendered)):
-            self._rendered, self._text_of_ranks = states, "".join(_of_ranks(members))
+        same = len(states) == len(self._rendered) and all(map(is_, states, self._rendered))
+        if not same or silent != self._silent:
+            self._rendered, self._silent = states, silent
+            self._text_of_ranks = "".join(_of_ranks(members, silent))
         return self._text_of_ranks
 
     def text_of_run(self, state: RunState) -> str:
@@ -186,17 +191,22 @@ def _newest(members: list[_Member], name: str) -> float | None:
     return max(values, default=None)
 
 
-def _of_ranks(members: list[_Member]) -> Iterator[str]:
+def _of_ranks(members: list[_Member], silent: frozenset[int]) -> Iterator[str]:
+    """A gauge of a rank that fell silent would go on for ever; what is counted, and when, stays true."""
     labelled = [member.labels for member in members]
     values = [member.state.values for member in members]
+    gauges = [{} if member.state.rank in silent else member.state.values for member in members]
     for field in _RANK_FIELDS:
         # A counter is born at 0, or its first increase could not be seen.
-        default = 0.0 if field.kind == "counter" else None
-        numbers = [told.get(field.name, default) for told in values]
+        is_counter = field.kind == "counter"
+        default = 0.0 if is_counter else None
+        numbers = [told.get(field.name, default) for told in (values if is_counter else gauges)]
         yield family_of_ranks(_FIELD_HEADS[field.name], field.metric, labelled, numbers)
     for name, kind, help, read in _RANK_FACTS:
         facts = [read(member.state) for member in members]
         yield family_of_ranks(head_of(name, kind, help), name, labelled, facts)
+    stale: list[float | None] = [float(member.state.rank in silent) for member in members]
+    yield family_of_ranks(_STALE_HEAD, "train_rank_stale", labelled, stale)
 
 
 def _help(field: Field) -> str:
@@ -205,6 +215,13 @@ def _help(field: Field) -> str:
 
 
 _FIELD_HEADS = {field.name: head_of(field.metric, field.kind, _help(field)) for field in _RANK_FIELDS}
+
+
+_STALE_HEAD = head_of(
+    "train_rank_stale",
+    "gauge",
+    "1 where nothing was heard of a rank for so long that its gauges are left out.",
+)
 
 
 def _step(rank: RankState) -> float | None:

@@ -75,6 +75,7 @@ class Follower:
         self.skipped = Skipped()
         self.troubles = Troubles(self.skipped)
         self.read_bytes = 0
+        self._is_behind = False
         self._drain_s = drain_s
         self._files: dict[Identity, _Followed] = {}
         self._last_series = -1
@@ -116,7 +117,7 @@ class Follower:
     @property
     def caught_up(self) -> bool:
         """Whether the last poll read everything that was there."""
-        return self.lag_bytes == 0
+        return not self._is_behind
 
     def begin(self, start: Start) -> None:
         """Where reading begins in the files that are there at the first poll; call it before that."""
@@ -156,6 +157,7 @@ class Follower:
                 blocks += self._read(followed, share)
             if stream.unread_bytes:
                 waiting.add(series)
+        self._is_behind = any(followed.stream.unread_bytes for followed in news)
         return blocks
 
     def _in_turn(self, news: list[_Followed]) -> list[_Followed]:
