@@ -192,8 +192,13 @@ class Megatron:
 
 
 def _continues(begun: str, text: str) -> bool:
-    """Whether `text` goes on with a line that broke off: at its `|`, or with what a name lacks."""
-    if _GOES_ON.match(text):
-        return True
-    found = iteration_in(begun)
-    return found is not None and found[1].broken and "|" in text and iteration_in(text) is None
+    """Whether `text` goes on with a line that broke off: then more fields are known of both than of one."""
+    before, joined = iteration_in(begun), iteration_in(begun.rstrip("\r\n") + text)
+    if before is None or joined is None or iteration_in(text) is not None:
+        return False
+    goes_on = before[1].broken or _GOES_ON.match(text) is not None
+    return goes_on and len(_known(joined[1])) > len(_known(before[1]))
+
+
+def _known(iteration: Iteration) -> set[str]:
+    return {name for name in iteration.values if name in FIELDS_OF_ITERATIONS}

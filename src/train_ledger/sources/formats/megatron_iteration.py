@@ -78,12 +78,12 @@ _LEAST_LOSS = 1e-3
 class Iteration:
     """One line, taken apart: `values` in our names and units, counters as on the line.
 
-    `endless` says that the total was `infinity` (reinforcement learning, where a loss may be negative);
+    `total` is None where it was `infinity` (reinforcement learning, where a loss may be negative);
     `closed` that the line ends with the `|` that most dialects end with; `broken` that it ends within a name.
     """
 
     number: int
-    endless: bool
+    total: int | None
     values: Mapping[str, float]
     closed: bool = True
     broken: bool = False
@@ -98,8 +98,8 @@ def iteration_in(text: str) -> tuple[int, Iteration] | None:
     """Where the line of an iteration begins in `text`, and what it says; None where there is none.
 
     >>> start, found = iteration_in(" iteration        5/infinity | lm loss: 1.0E+00 | grad norm: 0.250 |")
-    >>> start, found.number, found.endless, dict(found.values)
-    (1, 5, True, {'loss': 1.0, 'grad_norm': 0.25})
+    >>> start, found.number, found.total, dict(found.values)
+    (1, 5, None, {'loss': 1.0, 'grad_norm': 0.25})
     """
     match = _START.search(text)
     if match is None:
@@ -111,7 +111,8 @@ def iteration_in(text: str) -> tuple[int, Iteration] | None:
     broken = not closed and not fields_of(pieces[-1:])
     if not _OF_ITERATIONS & values.keys() and not broken:
         return None
-    return match.start(), Iteration(int(match[1]), match[2] == "infinity", values, closed, broken)
+    total = int(match[2]) if match[2] != "infinity" else None
+    return match.start(), Iteration(int(match[1]), total, values, closed, broken)
 
 
 def _pieces(rest: str) -> list[str]:
@@ -158,6 +159,7 @@ class Iterations:
         self._t = nan
         self._loss: float | None = None
         self._suspected = False
+        self._total: int | None = None
 
     def start(self) -> None:
         """A new attempt begins: counters begin at 0, and no time is taken across it."""
@@ -176,6 +178,9 @@ class Iterations:
                 self._sums[name] += 0 if again else int(values[name]) if isfinite(values[name]) else 0
                 values[name] = float(self._sums[name])
         values.update(self._elsewhere(found, front.t))
+        if found.total is not None and found.total != self._total:
+            self._total = found.total
+            values["total_iterations"] = float(found.total)
         yield from self._suspicion(found, front, source)
         yield Step(front.t, found.number, front.rank, host=front.host, source=source, values=values)
         self.number, self._t = found.number, front.t
@@ -219,4 +224,4 @@ class Iterations:
 
     def _lost_its_loss(self, found: Iteration) -> bool:
         had_one = self._loss is not None and self._loss >= _LEAST_LOSS
-        return had_one and not found.endless and found.skipped == 0
+        return had_one and found.total is not None and found.skipped == 0
