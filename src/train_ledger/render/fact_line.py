@@ -29,15 +29,14 @@ def fact_line(fact: Fact, fields: Collection[str] | None = None) -> str:
     plain = _keys(fact)
     for name, value in told.items():
         if fields is None or name in fields:
-            plain[f"{name}_" if name in plain else name] = _plain(value)
-    line = json.dumps(plain, separators=(",", ":"), allow_nan=False)
-    return _HALF_A_PAIR.sub("\N{REPLACEMENT CHARACTER}", line)
+            plain[f"{_text(name)}_" if name in plain else _text(name)] = _plain(value)
+    return json.dumps(plain, separators=(",", ":"), allow_nan=False)
 
 
 def _keys(fact: Fact) -> dict[str, Any]:
     named: dict[str, Any] = {"kind": "step"}
     if isinstance(fact, Event):
-        named = {"kind": "event", "event": fact.name}
+        named = {"kind": "event", "event": _text(fact.name)}
     elif not isinstance(fact, Step):
         named = {"kind": "fault", "fault": fact.fault}
     t = fact.t if fact.t is not None and math.isfinite(fact.t) else None
@@ -46,9 +45,9 @@ def _keys(fact: Fact) -> dict[str, Any]:
         "t": t,
         "step": fact.step,
         "rank": fact.rank,
-        "host": fact.host,
+        "host": None if fact.host is None else _text(fact.host),
         "attempt": fact.attempt,
-        "source": fact.source,
+        "source": _text(fact.source),
     }
 
 
@@ -56,7 +55,12 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float):
         return written_number(value)
     if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {_text(str(key)): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
         return [_plain(item) for item in value]
-    return value if value is None or isinstance(value, str | int) else str(value)
+    return value if value is None or isinstance(value, int) else _text(str(value))
+
+
+def _text(value: str) -> str:
+    """Without half pairs of UTF-16, as in names of files that are no UTF-8: strict readers refuse them."""
+    return value if value.isascii() else _HALF_A_PAIR.sub("\N{REPLACEMENT CHARACTER}", value)
