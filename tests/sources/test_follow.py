@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from train_ledger.sources import FolderFollower, Follower
+from train_ledger.sources import follow as follow_module
+from train_ledger.sources.positions import Start
 from train_ledger.sources.stream import LINE_LIMIT_BYTES
 
 
@@ -297,3 +301,142 @@ class TestFolder:
         for line in follower.poll(max_bytes=1_000_000):
             counts[int(line.file[-1])] += 1
         assert len(set(counts.values())) == 1
+
+
+class TestManyFiles:
+    """More than a few, of which none says anything: they are looked at in turn."""
+
+    @pytest.fixture
+    def follower(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FolderFollower:
+        monkeypatch.setattr(follow_module, "_QUIET_S", 0.0)
+        for rank in range(200):
+            append(tmp_path / f"rank.{rank}", b"begin\n")
+        follower = FolderFollower(tmp_path, lambda name: (int(name.rpartition(".")[2]), 0))
+        assert len(read(follower)) == 200
+        read(follower)
+        return follower
+
+    def test_one_that_speaks_up_is_heard_within_four_looks(
+        self, follower: FolderFollower, tmp_path: Path
+    ) -> None:
+        append(tmp_path / "rank.77", b"alone\n")
+        assert [line for _ in range(4) for line in read(follower)] == [b"alone"]
+
+    def test_the_first_that_speaks_up_brings_all_others_back(
+        self, follower: FolderFollower, tmp_path: Path
+    ) -> None:
+        for rank in range(200):
+            append(tmp_path / f"rank.{rank}", b"step\n")
+        assert read(follower) == [b"step"] * 200
+
+    def test_a_new_or_renamed_file_among_them_is_found(
+        self, follower: FolderFollower, tmp_path: Path
+    ) -> None:
+        append(tmp_path / "rank.200", b"new\n")
+        with (tmp_path / "rank.5").open("ab", buffering=0) as writer:
+            (tmp_path / "rank.5").rename(tmp_path / "rank.500")
+            writer.write(b"renamed\n")
+        assert sorted(line for _ in range(4) for line in read(follower)) == [b"new", b"renamed"]
+
+    def test_no_look_takes_all_of_them_while_they_are_silent(
+        self, follower: FolderFollower, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        looks = []
+        genuine = os.stat
+        monkeypatch.setattr(os, "stat", lambda path, **more: (looks.append(path), genuine(path, **more))[1])
+        for _ in range(4):
+            assert read(follower) == []
+        assert len(looks) == 200 + 4, "each once in four looks, and the folder in each"
+
+    def test_no_more_files_than_the_system_allows_is_no_reason_to_fail(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for rank in range(3):
+            append(tmp_path / f"rank.{rank}", b"%d\n" % rank)
+        follower = FolderFollower(tmp_path, lambda name: (int(name.rpartition(".")[2]), 0))
+        genuine, opened = os.open, []
+
+        def scarce(path: str, flags: int, *more: int) -> int:
+            if len(opened) == 2:
+                raise OSError(errno.EMFILE, "Too many open files")
+            opened.append(path)
+            return genuine(path, flags, *more)
+
+        with monkeypatch.context() as few:
+            few.setattr(os, "open", scarce)
+            assert len(read(follower)) == 2
+            assert read(follower) == []
+        assert follower.skipped == {"too_many_open_files": 1}
+        assert len(read(follower)) == 1
+
+
+def test_a_file_that_the_server_forgot_is_gone_on_with_where_it_stood(
+    log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append(log, b"a\nb\nc")
+    follower = Follower(log)
+    assert read(follower) == [b"a", b"b"]
+    append(log, b"d\n")
+    with monkeypatch.context() as stale:
+        stale.setattr(os, "pread", raises_stale)
+        assert read(follower) == []
+    assert read(follower) == [b"cd"]
+
+
+class TestGoingOn:
+    """A reader that begins where another one stopped."""
+
+    def test_an_inode_that_is_used_again_for_the_same_name_size_and_head_is_a_new_file(
+        self, log: Path
+    ) -> None:
+        head = b'{"event": "run_start", "host": "node1", "world_size": 8, "pid": 4711}\n'
+        append(log, head + b'{"step": 1}\n')
+        first = Follower(log)
+        read(first)
+        (position,) = first.positions()
+        first.close()
+        log.unlink()
+        append(log, head + b'{"step": 9}\n')
+        status = log.stat()
+        again = msgspec.structs.replace(position, device=status.st_dev, inode=status.st_ino)
+        second = Follower(log)
+        second.begin(Start((again,)))
+        assert read(second)[1] == b'{"step": 9}'
+        assert second.skipped == {"truncated": 1}
+
+    def test_a_device_number_may_change_when_a_machine_starts_anew(self, log: Path) -> None:
+        append(log, b"a\n")
+        first = Follower(log)
+        read(first)
+        (position,) = first.positions()
+        log.rename(log.with_suffix(".old"))
+        log.write_bytes(log.with_suffix(".old").read_bytes() + b"b\n")  # as a restored copy has it
+        second = Follower(log)
+        second.begin(Start((msgspec.structs.replace(position, device=999),)))
+        assert read(second) == [b"b"]
+
+    def test_what_came_meanwhile_is_read_from_its_start_however_large(self, tmp_path: Path) -> None:
+        append(tmp_path / "rank.0", b"a\n")
+        first = FolderFollower(tmp_path, lambda name: (int(name[-1]), 0))
+        read(first)
+        positions = first.positions()
+        append(tmp_path / "rank.1", b"%099d\n" % 1 * 3000)
+        second = FolderFollower(tmp_path, lambda name: (int(name[-1]), 0))
+        second.begin(Start(positions))
+        assert len(read(second)) == 3000
+
+    def test_large_files_that_nobody_knows_share_what_is_read_of_them(self, tmp_path: Path) -> None:
+        for rank in range(2):
+            append(tmp_path / f"rank.{rank}", b"".join(b"%099d\n" % line for line in range(10_000)))
+        append(tmp_path / "rank.2", b"small\n")
+        follower = FolderFollower(tmp_path, lambda name: (int(name[-1]), 0))
+        follower.begin(Start((), whole_bytes=300_000))
+        lines = read(follower)
+        while not follower.caught_up:
+            lines += read(follower)
+        assert b"small" in lines
+        assert lines.count(b"%099d" % 9_999) == 2
+        assert 900 < len(lines) < 1200
+        assert follower.left_out_bytes == 2_000_000 - 100 * (len(lines) - 1)
+        append(tmp_path / "rank.3", b"%099d\n" % 1 * 10_000)
+        assert len(read(follower)) == 10_000
