@@ -86,7 +86,7 @@ class Epilogue:
         self._t: float | None = None
 
     def add(self, text: str, source: str = "") -> None:
-        if text.startswith("Failures:"):
+        if text.startswith(("Failures:", "Other Failures:")):
             self._root = False
         elif text.startswith("Root Cause"):
             self._root = True

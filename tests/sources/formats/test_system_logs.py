@@ -128,6 +128,31 @@ def test_the_root_cause_is_told_apart_from_those_that_were_ended_for_it(code: in
     assert len(facts) == 2
 
 
+def test_the_table_of_the_first_generation() -> None:
+    table = """\
+Root Cause:
+[0]:
+  time: 2021-10-03_04:05:06
+  rank: 9 (local_rank: 1)
+  exitcode: 1 (pid: 4101)
+  error_file: <N/A>
+  msg: "Process failed with exitcode 1"
+=======================================
+Other Failures:
+[1]:
+  time: 2021-10-03_04:05:07
+  rank: 8 (local_rank: 0)
+  exitcode: -15 (pid: 4100)
+  error_file: <N/A>
+  msg: "Signal 15 (SIGTERM) received by PID 4100"
+"""
+    facts = facts_of(table)
+    assert [(it.rank, it.details.get("root"), it.details.get("victim")) for it in facts] == [
+        (9, True, None),
+        (8, None, True),
+    ]
+
+
 def test_the_name_of_the_signal_behind_the_code_changes_nothing() -> None:
     facts = facts_of(TABLE.format(code=-9, name=" (SIGKILL)"))
     assert [it.details.get("number") for it in facts] == [15, 9]
@@ -153,6 +178,7 @@ def test_a_death_that_no_table_tells_is_told_at_the_end(line: str) -> None:
 @pytest.mark.parametrize(
     "line",
     [
+        "torch.distributed.elastic.multiprocessing.api.SignalException: Process 4100 got signal: 15",
         "WARNING:torch.distributed.elastic.agent.server.api:Received 15 death signal, shutting down workers",
         "W0203 04:05:06.0 41 torch/distributed/elastic/agent/server/api.py:710] Received Signals.SIGTERM "
         "death "
@@ -231,6 +257,8 @@ def test_a_lost_peer_is_one_fault_not_an_exception_and_an_error() -> None:
     [
         "torch.distributed.DistBackendError: NCCL error in: a.cpp:1275, remote process exited, NCCL "
         "version 2.14.3",
+        "[E ProcessGroupNCCL.cpp:9] [Rank 3] NCCL watchdog thread terminated with exception: NCCL error: "
+        "unhandled system error, NCCL version 2.14.3",
         "ncclRemoteError: A call failed possibly due to a network error or a remote process exiting "
         "prematurely.",
         "gpu-a:41:77 [3] misc/socket.cc:46 NCCL WARN Net : Call to recv failed : Connection timed out",
@@ -239,6 +267,13 @@ def test_a_lost_peer_is_one_fault_not_an_exception_and_an_error() -> None:
 )
 def test_an_error_of_nccl_without_a_traceback(line: str) -> None:
     assert fault_of(line).fault == "nccl_error"
+
+
+def test_an_error_of_cuda_and_a_crash_that_no_traceback_tells() -> None:
+    fault = fault_of("  what():  CUDA error: an illegal memory access was encountered")
+    assert (fault.fault, fault.details["type"]) == ("exception", "CUDA error")
+    fault = fault_of("Fatal Python error: Segmentation fault")
+    assert (fault.fault, fault.details["number"]) == ("signal", 11)
 
 
 def test_a_warning_of_nccl_that_is_no_trouble_is_none() -> None:

@@ -8,6 +8,7 @@ bare lines where C++ printed them. That the launcher raises because a rank died 
 from __future__ import annotations
 
 import re
+import signal
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
@@ -27,13 +28,21 @@ _CAPACITY = re.compile(
 _FREE = re.compile(r"(\d{1,9}(?:\.\d{1,6})?) ?([KMGT]?i?B) (?:is )?free")
 _NCCL = re.compile(
     r"\bnccl(?:System|Remote|Internal|UnhandledCuda|Timeout)Error\b|\bnccl(?:InvalidUsage|InvalidArgument)\b"
-    r"|\bNCCL (?:communicator was aborted|error in)|\bunhandled (?:system|cuda) error"
+    r"|\bNCCL (?:communicator was aborted|error in|error: )|\bunhandled (?:system|cuda) error"
 )
 _PEER = re.compile(r"Connection (?:closed|reset) by peer|caused pair closure")
 _WARNED = re.compile(r"\[(\d{1,3})\] .{0,200}?NCCL WARN (.{1,1000})")
 _TROUBLE = re.compile(
     r"error|fail|tim(?:ed|e) ?out|closed|refused|reset|unreachable|abort|mismatch|Bootstrap", re.IGNORECASE
 )
+_SIGNALS = {
+    "Segmentation fault": int(signal.SIGSEGV),
+    "Aborted": int(signal.SIGABRT),
+    "Bus error": int(signal.SIGBUS),
+    "Illegal instruction": int(signal.SIGILL),
+    "Floating point exception": int(signal.SIGFPE),
+}
+_FATAL = re.compile(rf"Fatal Python error: ({'|'.join(_SIGNALS)})")
 _OF_LAUNCHER = ("ChildFailedError", "SignalException", "CalledProcessError", "RendezvousConnectionError")
 _PARTS = {"B": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 _LONGEST = 500
@@ -49,6 +58,8 @@ class Exceptions:
         b"NCCL WARN",
         b"NCCL error",
         b"Error: A call",
+        b"CUDA error: ",
+        b"Fatal Python error: ",
     )
     knows: ClassVar[frozenset[str]] = frozenset()
 
@@ -106,8 +117,14 @@ def _bare(line: LogLine, source: str) -> Iterable[Fact]:
         return
     if "oom-kill" in line.text or "Killed process" in line.text:
         return  # the kernel's, of host memory
+    if fatal := _FATAL.search(line.text):
+        details = {"number": _SIGNALS[fatal[1]], "message": fatal[0]}
+        yield Fault(line.t, "signal", line.rank, host=line.host, source=source, details=details)
+        return
     code, more = _named(line.text)
-    if code != "exception" and "Watchdog caught" not in line.text:
+    if "CUDA error: " in line.text and code == "exception":
+        more = {"type": "CUDA error"}
+    if (code != "exception" or more) and "Watchdog caught" not in line.text:
         details = {"message": line.text.strip()[:_LONGEST], **more}
         yield Fault(line.t, code, line.rank, host=line.host, source=source, details=details)
 

@@ -23,8 +23,10 @@ __all__ = ["Launcher"]
 _FAILED = re.compile(
     r"failed \(exitcode: (?P<code>-?\d{1,9})\) local_rank: (?P<local_rank>\d{1,6}) \(pid: (?P<pid>\d{1,10})\)"
 )
-_SENDING = re.compile(r"Sending process (\d{1,10}) closing signal (\w{1,20})")
-_STOPPED = re.compile(r"Received (?:Signals\.)?(\w{1,20}) death signal")
+_SENDING = re.compile(r"(?:Sending|Closing) process (\d{1,10}) (?:closing|via) signal (\w{1,20})")
+_STOPPED = re.compile(
+    r"Received (?:Signals\.)?(\w{1,20}) death signal|Process \d{1,10} got signal: (\d{1,3})"
+)
 _RESTART = re.compile(
     r"Worker group (\w{1,20})\. (\d{1,6})/(\d{1,6}) attempts left|(will restart worker group)"
 )
@@ -42,7 +44,11 @@ class Launcher:
         *MARKS,
         b"time      :",
         b"(exitcode: ",
+        b"  rank: ",
+        b"  exitcode: ",
         b"closing signal",
+        b"via signal",
+        b" got signal: ",
         b" death signal",
         b"worker group",
         b"exits with return code",
@@ -69,7 +75,7 @@ class Launcher:
             details = {"pid": int(match[1]), "number": _signal(match[2]), "victim": True}
             yield Event(_t(line), "signal_sent", None, host=line.host, source=source, details=details)
         elif match := _STOPPED.search(text):
-            details = {"number": _signal(match[1]), "of": "launcher"}
+            details = {"number": _signal(match[1] or match[2]), "of": "launcher"}
             yield Fault(_known(line), "signal", None, host=line.host, source=source, details=details)
         elif match := _RESTART.search(text):
             left = int(match[2]) if match[2] else None
