@@ -9,6 +9,7 @@ import pytest
 
 from sources.formats.told import events, faults, steps, told
 from train_ledger.sources.formats.deepspeed import DeepSpeed
+from train_ledger.sources.log_line import read_line
 
 FRONT = "[2024-05-06 07:08:09,125] [INFO] [logging.py:96:log_dist] [Rank 0] "
 T = datetime(2024, 5, 6, 7, 8, 9, 125_000).timestamp()
@@ -164,10 +165,19 @@ def test_timers_before_the_first_number_are_counted_back_from_it() -> None:
     assert told_of == [(1, 0.001), (2, 0.002), (3, 0.003), (4, 0.004)]
 
 
-def test_timers_of_no_step_are_counted() -> None:
+def test_timers_for_which_no_number_ever_comes_are_events() -> None:
+    found = told(DeepSpeed(), CLOSING.format(1), CLOSING.format(2))
+    assert [(it.name, it.step, it.details["fwd_s"]) for it in found] == [
+        ("timers", None, 0.001),
+        ("timers", None, 0.002),
+    ]
+
+
+def test_a_log_of_timers_alone_is_held_in_bounded_memory() -> None:
     reader = DeepSpeed()
-    assert told(reader, CLOSING.format(1), CLOSING.format(2)) == []
-    assert reader.damaged == {"timers of a step that no line names": 2}
+    early = [fact for _ in range(5000) for fact in reader.read(read_line(CLOSING.format(1).encode()), "t:1")]
+    assert len(early) == 5000 - 4096
+    assert len(list(reader.end())) == 4096
 
 
 @pytest.mark.parametrize("front", ["", FRONT, FRONT + "rank=0 ", "[Rank 0] rank=0 "])

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from train_ledger.facts import Event, Step
+from train_ledger.sources import read_facts
 from train_ledger.sources.formats.deepspeed_csv import DeepSpeedCsv
 from train_ledger.sources.log_line import LogLine
 
@@ -36,6 +37,18 @@ def test_a_header_in_the_middle_is_a_restart() -> None:
     assert [it.step if isinstance(it, Step) else it.name for it in found] == [1, 2, "run_start", 2, 3]
     assert not reader.damaged
     assert isinstance(found[2], Event)
+
+
+def test_the_files_of_one_run_are_of_one_attempt(tmp_path: Path) -> None:
+    for tag in ("lr", "train_loss"):
+        (tmp_path / f"Train_Samples_{tag}.csv").write_text(f"step,{tag}\n32,1.0\n64,2.0\n")
+    assert {it.attempt for it in read_facts([tmp_path])} == {0}
+
+
+def test_a_restart_that_goes_back_is_a_new_attempt(tmp_path: Path) -> None:
+    (tmp_path / "Train_Samples_lr.csv").write_text("step,lr\n32,1.0\n64,2.0\nstep,lr\n64,2.0\n96,3.0\n")
+    found = [(it.step, it.attempt) for it in read_facts([tmp_path]) if isinstance(it, Step)]
+    assert found == [(1, 0), (2, 0), (2, 1), (3, 1)]
 
 
 def test_a_batch_that_grows_moves_one_step_on() -> None:

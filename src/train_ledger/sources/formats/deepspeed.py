@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 import signal
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from math import isfinite
@@ -83,8 +82,7 @@ class DeepSpeed:
     }
 
     def __init__(self) -> None:
-        self.damaged: Counter[str] = Counter()
-        self._timers = TimerSteps(self.damaged)
+        self._timers = TimerSteps()
         self._overflows = Overflows()
         self._chat = ChatSteps()
         self._step: int | None = None
@@ -103,8 +101,7 @@ class DeepSpeed:
             yield from self._others(line, source)
 
     def end(self) -> Iterator[Fact]:
-        self._timers.end()
-        return iter(())
+        return self._timers.end()
 
     def _number(self, step: int, values: dict[str, float], front: Front, source: str) -> Iterator[Step]:
         """The step of an engine; within reinforcement learning, its values for the step under way."""

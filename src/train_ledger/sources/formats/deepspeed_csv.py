@@ -1,8 +1,9 @@
 """What does DeepSpeed's csv monitor tell, whose files hold one value each, by samples and not by steps?
 
 Its x axis is headed `step` and counts samples over all ranks. It writes one row a step, so the difference of
-the first two rows is the batch, and samples over batch is the step. Rank 0 alone writes, appends, and writes
-the header again when it was restarted.
+the first two rows is the batch, and samples over batch is the step. One rank writes for all; it appends, and
+writes the header again when it was restarted. The files of one run are read beside each other, so a fact is
+of no rank: what one file tells does not go back behind another's.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ class DeepSpeedCsv:
         self._field = _NAMES.get(own, f"{own.removeprefix(_MS)}_s" if of_time else own or "value")
         self._divisor = 1e3 if of_time else 1.0
         if self._has_rows:
-            yield Event(nan, "run_start", 0, source=source)
+            yield Event(nan, "run_start", None, source=source)
 
     def _row(self, samples: int, value: float, source: str) -> Iterator[Step]:
         self._has_rows = True
@@ -94,4 +95,4 @@ class DeepSpeedCsv:
         whole, rest = divmod(samples, batch)
         self._step = whole if not rest else self._step + 1
         values = {"consumed_samples": float(samples), self._field: value}
-        return Step(nan, self._step, 0, source=source, values=values)
+        return Step(nan, self._step, None, source=source, values=values)

@@ -3,17 +3,18 @@
 `time (ms) | fwd_microstep: …` comes for each micro-batch, `time (ms) | fwd: … | bwd: … | step: …` closes a
 step (one line does both in the pipeline); `step=N` comes every steps_per_print steps, before the line that
 closes N. So steps are counted on from the last `step=N`, and back from the first. Of several micro-batches
-of a step the last one's values stay; the closing line has their sums.
+of a step the last one's values stay; the closing line has their sums. Where no number comes (newer versions
+hide lines of level INFO) the timers are events.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import replace
 
-from train_ledger.facts import Step
+from train_ledger.facts import Event, Fact, Step
 from train_ledger.sources.formats.megatron_timers import is_deepspeed
 from train_ledger.sources.formats.own_name import own_name
 from train_ledger.sources.formats.trainer_front import Front, is_source_code, read_front
@@ -36,10 +37,9 @@ _MOST_WAITING = 4096
 
 
 class TimerSteps:
-    """Gives lines of timers their step; `damaged` counts those for which none was ever told."""
+    """Gives lines of timers their step, or makes an event `timers` of them."""
 
-    def __init__(self, damaged: Counter[str]) -> None:
-        self._damaged = damaged
+    def __init__(self) -> None:
         self._step: int | None = None
         self._is_open = False
         self._waiting: deque[tuple[bool, Front, str, dict[str, float]]] = deque()
@@ -56,7 +56,7 @@ class TimerSteps:
         self._is_open = self._is_open or step != self._step
         self._step = step
 
-    def facts(self, line: LogLine, source: str) -> Iterator[Step]:
+    def facts(self, line: LogLine, source: str) -> Iterator[Fact]:
         """The step of a line of timers; it waits where no number is known yet."""
         match = _LINE.search(line.text)
         timers = _TIMER.findall(match[1]) if match else []
@@ -71,21 +71,20 @@ class TimerSteps:
         }
         closes = "step" in names or "train_batch" in names
         if self._step is None:
-            self._wait(closes, front, source, values)
+            if len(self._waiting) >= _MOST_WAITING:
+                yield self._of_no_step()
+            self._waiting.append((closes, front, source, values))
             return
         number = self._step if self._is_open else self._step + 1
         if closes:
             self._step, self._is_open = number, False
         yield Step(front.t, number, front.rank, 0, front.host, source, values)
 
-    def _wait(self, closes: bool, front: Front, source: str, values: dict[str, float]) -> None:
-        if len(self._waiting) >= _MOST_WAITING:
-            self._waiting.popleft()
-            self._damaged["timers of a step that no line names"] += 1
-        self._waiting.append((closes, front, source, values))
+    def _of_no_step(self) -> Event:
+        _, front, source, values = self._waiting.popleft()
+        return Event(front.t, "timers", front.rank, None, 0, front.host, source, dict(values))
 
-    def end(self) -> None:
+    def end(self) -> Iterator[Event]:
         """The log is over: what still waits is of no known step."""
-        if self._waiting:
-            self._damaged["timers of a step that no line names"] += len(self._waiting)
-        self._waiting.clear()
+        while self._waiting:
+            yield self._of_no_step()
