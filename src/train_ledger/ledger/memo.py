@@ -18,12 +18,12 @@ from typing import Any
 
 import train_ledger
 from train_ledger import facts
-from train_ledger.ledger import attempts, clock, fold, pace, phases, rank, saves, starts
+from train_ledger.ledger import attempts, clock, fold, losses, pace, phases, rank, saves, starts
 from train_ledger.ledger.fold import Fold
 
 __all__ = ["MemoError", "code_version", "from_plain", "put_down", "take_up", "to_plain"]
 
-_MODULES: tuple[ModuleType, ...] = (attempts, clock, facts, fold, pace, phases, rank, saves, starts)
+_MODULES: tuple[ModuleType, ...] = (attempts, clock, facts, fold, losses, pace, phases, rank, saves, starts)
 _DERIVED = frozenset({"_shown"})
 """Attributes that are worked out again when they are asked for."""
 

@@ -14,14 +14,12 @@ from typing import Any
 from train_ledger.facts import Event, Fault, PlainStep, Step
 from train_ledger.fields import FIELDS
 from train_ledger.ledger.clock import Lap, RankClock
+from train_ledger.ledger.losses import Losses
 from train_ledger.ledger.pace import Pace
 from train_ledger.ledger.phases import PhaseFold
 from train_ledger.ledger.state import RankState
 
 __all__ = ["RankFold"]
-
-_HEALTHY_STEPS = 100
-"""A fault after so many finite steps is another one."""
 
 _COUNTERS = frozenset(name for name, field in FIELDS.items() if field.kind == "counter")
 
@@ -58,12 +56,7 @@ class RankFold:
         self.exception: str | None = None
         self.signal: int | None = None
         self.values: Mapping[str, float] = {}
-        self.nonfinite_total = 0
-        self.nonfinite_since_t: float | None = None
-        self.nonfinite_since_step: int | None = None
-        self.nonfinite_step: int | None = None
-        self.nonfinite_t: float | None = None
-        self._loss_seen = False
+        self.losses = Losses()
 
     # -- what is folded
 
@@ -75,7 +68,7 @@ class RankFold:
         previous, previous_t = self.step, self.step_t
         t = self.clock.of_step(fact, previous_t, paused=self.phases.paused)
         self._hear(t)
-        self._judge_loss(fact, t)
+        self.losses.add(fact.values, fact.step, t)
         if previous is not None and previous_t is not None:
             if fact.step == previous:
                 self.values = {**self.values, **fact.values}
@@ -107,27 +100,12 @@ class RankFold:
         if self.began_t is None:
             self.began_t = t
 
-    def _judge_loss(self, fact: Step, t: float) -> None:
-        loss = fact.values.get("loss")
-        if loss is None:
-            bad = self._loss_seen and not math.isfinite(fact.values.get("grad_norm", 0.0))
-        else:
-            self._loss_seen = True
-            bad = not math.isfinite(loss)
-        if bad:
-            self.nonfinite_total += 1
-            healed = self.nonfinite_step is not None and fact.step - self.nonfinite_step > _HEALTHY_STEPS
-            if self.nonfinite_since_t is None or healed:
-                self.nonfinite_since_t, self.nonfinite_since_step = t, fact.step
-            if self.nonfinite_t is None or t >= self.nonfinite_t:
-                self.nonfinite_step, self.nonfinite_t = fact.step, t
-
     def _go_back(self) -> None:
         """The step went back within an attempt: a restart that nobody counted."""
         self.lap += 1
         self.pace.went_back()
         self.values = {}
-        self.nonfinite_step = self.nonfinite_t = self.nonfinite_since_t = self.nonfinite_since_step = None
+        self.losses.went_back()
 
     def _complete(self, fact: Step, t: float) -> None:
         if self.first_step_t is None:
@@ -163,7 +141,7 @@ class RankFold:
         if self.step is not None and self.step_t is not None:
             self.pace.timed_at_once(steps, times, self.step, self.step_t)
         self.pace.completed(len(steps))
-        self._loss_seen = self._loss_seen or any(step.loss is not None for step in steps)
+        self.losses.add_finite(steps)
         counters = {
             name: number
             for name in _COUNTERS - following.values.keys()
@@ -263,11 +241,11 @@ class RankFold:
             exception=self.exception,
             signal=self.signal,
             values=self.values,
-            nonfinite_total=self.nonfinite_total,
-            nonfinite_since_t=_less(self.nonfinite_since_t, lead_s),
-            nonfinite_since_step=self.nonfinite_since_step,
-            nonfinite_step=self.nonfinite_step,
-            nonfinite_t=_less(self.nonfinite_t, lead_s),
+            nonfinite_total=self.losses.total,
+            nonfinite_since_t=_less(self.losses.since_t, lead_s),
+            nonfinite_since_step=self.losses.since_step,
+            nonfinite_step=self.losses.step,
+            nonfinite_t=_less(self.losses.t, lead_s),
         )
 
 
