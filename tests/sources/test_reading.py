@@ -12,7 +12,7 @@ import pytest
 
 from train_ledger.facts import Event, Fact, Fault, Step
 from train_ledger.sources import FactReader, FileRead, read_facts
-from train_ledger.sources.wanted_lines import WantedLines, needles_of
+from train_ledger.sources.wanted_lines import Shapes, WantedLines, needles_of
 
 CHATTER = "gpu-a:4100:4177 [2] NCCL INFO Channel 03 : 2[2] -> 3[3] via P2P/IPC\n"
 
@@ -50,7 +50,7 @@ def read(*paths: Path) -> tuple[list[Fact], list[FileRead]]:
 
 
 def test_lines_are_counted_and_only_wanted_ones_are_cut_out() -> None:
-    lines = WantedLines([b"loss"], lambda: False)
+    lines = WantedLines(Shapes([b"loss"]), lambda: False)
     assert list(lines.of(b"a\nthe loss is 2\nb\nloss\n\nc")) == [(2, b"the loss is 2"), (4, b"loss")]
     assert list(lines.of(b"loss")) == [(7, b"loss")]
     assert lines.lines == 7
@@ -58,7 +58,7 @@ def test_lines_are_counted_and_only_wanted_ones_are_cut_out() -> None:
 
 def test_an_open_block_wants_the_next_lines_whatever_stands_in_them() -> None:
     wanted: list[bytes] = []
-    lines = WantedLines([b"open"], lambda: bool(wanted) and not wanted[-1].startswith(b"close"))
+    lines = WantedLines(Shapes([b"open"]), lambda: bool(wanted) and not wanted[-1].startswith(b"close"))
     for _, line in lines.of(b"x\nopen\na\nb\nclose\ny\nopen"):
         wanted.append(line)
     assert wanted == [b"open", b"a", b"b", b"close", b"open"]

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from train_ledger.sources.wanted_lines import WantedLines, needles_of
+from train_ledger.sources.wanted_lines import Shapes, WantedLines, needles_of
 
 BENCH = Path(__file__).parents[2] / "bench" / "read_logs.py"
 LEAST_MB_S = 50.0
@@ -24,7 +24,7 @@ marks = st.lists(st.text("ab1: |", min_size=1, max_size=3).map(str.encode), min_
 def test_no_line_with_a_mark_is_lost_and_each_keeps_its_number(
     blocks: list[bytes], marks: list[bytes]
 ) -> None:
-    lines = WantedLines(marks, lambda: False)
+    lines = WantedLines(Shapes(marks), lambda: False)
     found = [it for block in blocks for it in lines.of(block)]
     all_lines = [line for block in blocks for line in block.split(b"\n")]
     assert lines.lines == len(all_lines)
@@ -36,12 +36,12 @@ def test_no_line_with_a_mark_is_lost_and_each_keeps_its_number(
 
 @given(texts)
 def test_while_more_is_wanted_every_line_is(block: bytes) -> None:
-    assert [line for _, line in WantedLines([b"zzz"], lambda: True).of(block)] == block.split(b"\n")
+    assert [line for _, line in WantedLines(Shapes([b"zzz"]), lambda: True).of(block)] == block.split(b"\n")
 
 
 def test_a_mark_of_digits_alone_wants_every_line() -> None:
     assert needles_of([b"42", b"loss"]) == (b"",)
-    assert list(WantedLines([b"42"], lambda: False).of(b"a\nb42")) == [(1, b"a"), (2, b"b42")]
+    assert list(WantedLines(Shapes([b"42"]), lambda: False).of(b"a\nb42")) == [(1, b"a"), (2, b"b42")]
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 from train_ledger.facts import Event, Fact, Fault, Step
 from train_ledger.sources.attempt_count import AttemptCount
@@ -22,7 +23,7 @@ from train_ledger.sources.nonfinite import Nonfinite
 from train_ledger.sources.succession import Succession
 from train_ledger.sources.survived import Survived
 from train_ledger.sources.torchrun import LogPlace
-from train_ledger.sources.wanted_lines import LINE_BYTES, WantedLines
+from train_ledger.sources.wanted_lines import LINE_BYTES, Shapes, WantedLines
 
 __all__ = ["FactReader", "FormatSeen"]
 
@@ -136,7 +137,7 @@ class FactReader:
         self._programs: list[_Program] = []
         self._openers: list[_Program] = []
         self._is_owned = False
-        self._wanted = WantedLines((), self._wants_more)
+        self._wanted = WantedLines(_shapes_of(()), self._wants_more)
 
     # -- what is known of the file
 
@@ -209,8 +210,9 @@ class FactReader:
         kinds: Sequence[type[LineFormat]] = LINE_FORMATS if owner is None else (owner,)
         self._programs = [_Program(it, self._written_t) for it in kinds]
         self._openers = [it for it in self._programs if it.may_want_more]
-        marks = (mark for it in kinds for mark in it.marks)
-        self._wanted = WantedLines(marks, (lambda: True) if self._is_owned else self._wants_more)
+        marks = tuple(mark for it in kinds for mark in it.marks)
+        wants_more = (lambda: True) if self._is_owned else self._wants_more
+        self._wanted = WantedLines(_shapes_of(marks), wants_more)
         return head
 
     def _fed(self, data: bytes) -> Iterator[Fact]:
@@ -299,6 +301,12 @@ class FactReader:
 
 
 _NO_LINE = LogLine("")
+
+
+@cache
+def _shapes_of(marks: tuple[bytes, ...]) -> Shapes:
+    """One of all files that are read for the same marks: a thousand ranks write lines of the same shapes."""
+    return Shapes(marks)
 
 
 def _replaced(fact: Fact, rank: int | None, host: str | None, t: float | None) -> Fact:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-__all__ = ["LINE_BYTES", "WantedLines", "needles_of"]
+__all__ = ["LINE_BYTES", "Shapes", "WantedLines", "needles_of"]
 
 LINE_BYTES = 64 << 10
 """Of a longer line the rest is not looked at."""
@@ -33,6 +33,38 @@ def needles_of(marks: Iterable[bytes]) -> tuple[bytes, ...]:
     return tuple(kept)
 
 
+class Shapes:
+    """Which shapes of lines can be wanted for these marks; of use to all files that are read for them."""
+
+    def __init__(self, marks: Iterable[bytes]) -> None:
+        self.needles = needles_of(marks)
+        self._unwanted: set[bytes] = set()
+        self._wanted: set[bytes] = set()
+
+    def wanted_of(self, shapes: set[bytes]) -> set[bytes]:
+        """Those of the shapes in which a mark stands."""
+        wanted = shapes & self._wanted
+        unknown = shapes - wanted
+        unknown -= self._unwanted
+        if unknown:
+            news = self._with_needle(unknown)
+            wanted |= news
+            self._remember(news, unknown - news)
+        return wanted
+
+    def _with_needle(self, shapes: set[bytes]) -> set[bytes]:
+        joined = b"\n".join(shapes)
+        standing = [needle for needle in self.needles if needle in joined]
+        return {shape for shape in shapes if any(map(shape.__contains__, standing))} if standing else set()
+
+    def _remember(self, wanted: set[bytes], unwanted: set[bytes]) -> None:
+        if len(self._unwanted) + len(self._wanted) > _MOST_SHAPES:
+            self._unwanted.clear()
+            self._wanted.clear()
+        self._wanted.update(shape for shape in wanted if len(shape) <= _SHAPE_BYTES)
+        self._unwanted.update(shape for shape in unwanted if len(shape) <= _SHAPE_BYTES)
+
+
 class WantedLines:
     """Cuts the wanted lines out of the blocks of one file, and counts all lines.
 
@@ -40,24 +72,27 @@ class WantedLines:
     line: while it is true, the next one is wanted whatever stands in it.
     """
 
-    def __init__(self, marks: Iterable[bytes], wants_more: Callable[[], bool]) -> None:
-        self._needles = needles_of(marks)
+    def __init__(self, shapes: Shapes, wants_more: Callable[[], bool]) -> None:
+        self._shapes = shapes
         self._wants_more = wants_more
-        self._unwanted: set[bytes] = set()
-        self._wanted: set[bytes] = set()
         self.lines = 0
 
     def of(self, block: bytes) -> Iterator[tuple[int, bytes]]:
         """(number, line) of each wanted line of a block of whole lines, the last newline left off."""
-        shapes = block.translate(None, _DIGITS).split(b"\n")
-        wanted = self._wanted_of(set(shapes))
-        before = self.lines
-        if wanted or self._wants_more():
-            places = [place for place, shape in enumerate(shapes) if shape in wanted]
+        before, places = self.lines, self._places(block)
+        if places or self._wants_more():
             for place, line in self._cut(block.split(b"\n"), places):
                 self.lines = before + place + 1
                 yield self.lines, line
-        self.lines = before + len(shapes)
+        self.lines = before + block.count(b"\n") + 1
+
+    def _places(self, block: bytes) -> list[int]:
+        """The places of lines whose shapes can be wanted."""
+        if not self._shapes.needles:
+            return []
+        shapes = block.translate(None, _DIGITS).split(b"\n")
+        wanted = self._shapes.wanted_of(set(shapes))
+        return [place for place, shape in enumerate(shapes) if shape in wanted] if wanted else []
 
     def _cut(self, lines: Sequence[bytes], places: Sequence[int]) -> Iterator[tuple[int, bytes]]:
         at = 0
@@ -69,23 +104,3 @@ class WantedLines:
                 at = places[place]
             yield at, lines[at]
             at += 1
-
-    def _wanted_of(self, shapes: set[bytes]) -> set[bytes]:
-        """Those of the shapes in which a needle stands."""
-        wanted = shapes & self._wanted
-        unknown = shapes - wanted
-        unknown -= self._unwanted
-        if unknown:
-            if len(self._unwanted) + len(self._wanted) > _MOST_SHAPES:
-                self._unwanted.clear()
-                self._wanted.clear()
-            news = self._with_needle(unknown)
-            wanted |= news
-            self._wanted.update(shape for shape in news if len(shape) <= _SHAPE_BYTES)
-            self._unwanted.update(shape for shape in unknown - news if len(shape) <= _SHAPE_BYTES)
-        return wanted
-
-    def _with_needle(self, shapes: set[bytes]) -> set[bytes]:
-        joined = b"\n".join(shapes)
-        standing = [needle for needle in self._needles if needle in joined]
-        return {shape for shape in shapes if any(map(shape.__contains__, standing))} if standing else set()

@@ -16,7 +16,7 @@ from train_ledger.facts import Fault
 from train_ledger.sources.log_line import LogLine, read_line
 from train_ledger.sources.said import Brought, Kind, Said
 
-__all__ = ["MARKS", "fault_of", "said_by", "said_in"]
+__all__ = ["MARKS", "PEER_GONE", "fault_of", "said_by", "said_in"]
 
 MARKS: tuple[bytes, ...] = (
     b"Watchdog caught collective",
@@ -98,7 +98,11 @@ _BARRIER = re.compile(
     r"Ranks? (\d{1,7}(?:, ?\d{1,7}){0,9999}) failed to pass monitoredBarrier in (\d{1,12}) ms"
 )
 _PASSED = re.compile(r"Rank (\d{1,7}) successfully reached monitoredBarrier")
-_PEER = re.compile(r"Connection (?:closed|reset) by peer|Application timeout caused pair closure")
+PEER_GONE = re.compile(
+    r"(?:gloo|pair\.cc|NCCL|c10d|Socket|Store|Read error).{0,400}Connection (?:closed|reset) by (?:remote )?peer"
+    r"|Connection closed by peer \[|Application timeout caused pair closure"
+)
+"""What gloo, NCCL and the store say when the other end is gone; of any other program's socket it says nothing."""
 _GLOO = re.compile(r"Timed out waiting (\d{1,12}) ?ms for (?:\w+ )?(send|recv)")
 
 
@@ -198,7 +202,7 @@ def _checks(text: str, about: Said) -> Iterable[Said]:
 def _gloo(text: str, about: Said) -> Iterable[Said]:
     if match := _GLOO.search(text):
         yield replace(about, kind="gloo_timeout", op=match[2], timeout_ms=int(match[1]))
-    elif _PEER.search(text):
+    elif PEER_GONE.search(text):
         yield replace(about, kind="peer_gone")
 
 

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 from train_ledger.facts import Fact, Fault
 from train_ledger.sources.log_line import LogLine
 from train_ledger.sources.traceback import MARKS, Raised, Tracebacks
+from train_ledger.sources.watchdog import PEER_GONE
 
 __all__ = ["Exceptions"]
 
@@ -30,7 +31,6 @@ _NCCL = re.compile(
     r"\bnccl(?:System|Remote|Internal|UnhandledCuda|Timeout)Error\b|\bnccl(?:InvalidUsage|InvalidArgument)\b"
     r"|\bNCCL (?:communicator was aborted|error in|error: )|\bunhandled (?:system|cuda) error"
 )
-_PEER = re.compile(r"Connection (?:closed|reset) by peer|caused pair closure")
 _WARNED = re.compile(r"\[(\d{1,3})\] .{0,200}?NCCL WARN (.{1,1000})")
 _TROUBLE = re.compile(
     r"error|fail|tim(?:ed|e) ?out|closed|refused|reset|unreachable|abort|mismatch|Bootstrap", re.IGNORECASE
@@ -134,7 +134,7 @@ def _named(text: str) -> tuple[str, Mapping[str, Any]]:
         return "oom", _memory(text)
     if "Watchdog caught collective" in text:
         return "watchdog_timeout", {}
-    return ("nccl_error" if _NCCL.search(text) or _PEER.search(text) else "exception"), {}
+    return ("nccl_error" if _NCCL.search(text) or PEER_GONE.search(text) else "exception"), {}
 
 
 def _memory(text: str) -> dict[str, Any]:

@@ -49,7 +49,7 @@ class Slurm:
     """Lines of slurmstepd and srun."""
 
     name: ClassVar[str] = "Slurm"
-    marks: ClassVar[tuple[bytes, ...]] = (b"slurmstepd: ", b"srun: error: ")
+    marks: ClassVar[tuple[bytes, ...]] = (b"slurmstepd: ", b"srun: error: ", b" CANCELLED AT ")
     knows: ClassVar[frozenset[str]] = frozenset()
     speaks_for_its_rank: ClassVar[bool] = False
 
