@@ -8,6 +8,7 @@ from datetime import datetime
 import pytest
 
 from sources.formats.told import events, faults, steps, told
+from train_ledger.facts import Event, Step
 from train_ledger.sources.formats.deepspeed import DeepSpeed
 from train_ledger.sources.log_line import read_line
 
@@ -163,6 +164,18 @@ def test_timers_before_the_first_number_are_counted_back_from_it() -> None:
     found = steps(DeepSpeed(), *(CLOSING.format(it) for it in (1, 2, 3)), engine(4), CLOSING.format(4))
     told_of = [(it.step, it.values["fwd_s"]) for it in found if "fwd_s" in it.values]
     assert told_of == [(1, 0.001), (2, 0.002), (3, 0.003), (4, 0.004)]
+
+
+def test_an_engine_that_was_just_made_has_made_no_step() -> None:
+    found = told(DeepSpeed(), engine(0), CLOSING.format(1), engine(502), CLOSING.format(2))
+    assert [(it.name, it.rank, it.details["lr"]) for it in found if isinstance(it, Event)] == [
+        ("engine_start", 0, 1.5e-5)
+    ]
+    assert [(it.step, it.values.get("fwd_s")) for it in found if isinstance(it, Step)] == [
+        (501, 0.001),
+        (502, None),
+        (502, 0.002),
+    ]
 
 
 def test_timers_for_which_no_number_ever_comes_are_events() -> None:

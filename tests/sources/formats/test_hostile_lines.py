@@ -21,7 +21,7 @@ from train_ledger.sources.log_line import LogLine, read_line
 
 FORMATS = (Megatron, DeepSpeed, NanoGpt)
 OWNERS = (MegatronProgress, DeepSpeedCsv)
-OWN_EVENTS = {"process_end", "signal_sent", "straggler_report", "note", "timers"}
+OWN_EVENTS = {"process_end", "signal_sent", "straggler_report", "note", "timers", "engine_start"}
 LINES = (
     " iteration      120/   90000 | consumed samples:        61440 | elapsed time per iteration (ms):"
     " 1480.5 |"

@@ -112,7 +112,8 @@ class DeepSpeed:
         self._step = step
         yield Step(front.t, step, front.rank, 0, front.host, source, values)
 
-    def _engine(self, match: re.Match[str], line: LogLine, source: str) -> Iterator[Step]:
+    def _engine(self, match: re.Match[str], line: LogLine, source: str) -> Iterator[Fact]:
+        """An engine's step; `step=0` comes when it is made, before a checkpoint is loaded, and is none."""
         values = {"skipped": float(match[2])}
         rates = [log_number(it) for it in (match[3] or "", *match[4].split(","))]
         known = [it for it in rates if it is not None]
@@ -122,7 +123,11 @@ class DeepSpeed:
         momentum = log_number(match[5] or "")
         if momentum is not None:
             values["mom"] = momentum
-        yield from self._number(int(match[1]), values, read_front(line, line.text[: match.start()]), source)
+        front, step = read_front(line, line.text[: match.start()]), int(match[1])
+        if step:
+            yield from self._number(step, values, front, source)
+        else:
+            yield Event(front.t, "engine_start", front.rank, None, 0, front.host, source, dict(values))
 
     def _throughput(self, match: re.Match[str], line: LogLine, source: str) -> Iterator[Step]:
         """The timer's line; before 2022 it counts micro-batches, so it is of the last step that was told."""
