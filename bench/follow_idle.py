@@ -97,7 +97,7 @@ def polled(exporter: Exporter, seconds: float) -> None:
 def start(run: RunDir, memory: Path) -> dict[str, Any]:
     """How long a new process takes from its first line of code of ours to metrics."""
     code = (
-        "import sys, time, resource; began = time.monotonic()\n"
+        "import sys, time; began = time.monotonic()\n"
         "from pathlib import Path\n"
         "from train_ledger.config import Config\n"
         "from train_ledger.dash.exporter import Exporter\n"
@@ -107,8 +107,8 @@ def start(run: RunDir, memory: Path) -> dict[str, Any]:
         "while not exporter.poll(): pass\n"
         "ready = time.monotonic()\n"
         "exporter.keep(); kept = time.monotonic()\n"
-        "print(loaded - began, ready - loaded, kept - ready,"
-        " resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3)\n"
+        "peak_kb = Path('/proc/self/status').read_text().split('VmHWM:')[1].split()[0]\n"
+        "print(loaded - began, ready - loaded, kept - ready, int(peak_kb) / 1e3)\n"
     )
     command = [sys.executable, "-c", code, str(run.path), str(memory)]
     answer = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True)

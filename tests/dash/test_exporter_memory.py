@@ -187,6 +187,26 @@ def test_a_memory_that_cannot_be_written_is_said_once(run: RunDir, tmp_path: Pat
     assert "cannot be written" in second
 
 
+def test_a_large_backlog_is_read_before_anything_is_served(run: RunDir, memory: Path) -> None:
+    kept(run, memory)
+    for rank in range(RANKS):
+        with run.signals_of(rank).open("a") as file:
+            for step in range(60, 9060):
+                line = {
+                    "t": BEGAN_T + 100 + step,
+                    "step": step,
+                    "rank": rank,
+                    "attempt": 1,
+                    "note": "x" * 1000,
+                }
+                file.write(json.dumps(line) + "\n")
+    exporter = Exporter(run, Config(), memory=memory)
+    assert not exporter.poll()
+    assert exporter.metrics() is None
+    assert value(exporter, "train_step", rank="1") == 9059
+    assert value(exporter, "train_exporter_history_skipped_bytes") == 0
+
+
 class TestLargeFiles:
     @pytest.fixture
     def exporter(self, run: RunDir, memory: Path, monkeypatch: pytest.MonkeyPatch) -> Exporter:
@@ -205,7 +225,7 @@ class TestLargeFiles:
         total = sum(path.stat().st_size for path in run.signals.iterdir())
         assert total - 110_000 < value(exporter, "train_exporter_history_skipped_bytes") < total
         (remark,) = exporter.remarks()
-        assert "earlier lines are not read: counters count from here on" in remark
+        assert "earlier lines were never read: counters count from behind them" in remark
 
     def test_nothing_is_served_meanwhile(self, exporter: Exporter) -> None:
         assert not exporter.poll(), "the first lines alone are no state to serve"

@@ -191,6 +191,18 @@ class TestPosition:
         ]
         second.close()
 
+    @pytest.mark.parametrize("unfinished", [b'{"st', b"x" * 200])
+    def test_whole_lines_are_not_read_again_where_an_unfinished_one_was_cut_off_meanwhile(
+        self, log: Path, stream: Stream, unfinished: bytes
+    ) -> None:
+        log.write_bytes(numbered(range(2)) + unfinished)
+        blocks(stream)
+        log.write_bytes(numbered(range(2)) + b"[3]\n")
+        second = Stream(os.open(log, os.O_RDONLY), "rank.jsonl", Skipped())
+        assert second.resume(stream.position((1, 2)))
+        assert blocks(second) == [Block("rank.jsonl", 3, b"[3]")]
+        second.close()
+
     @pytest.mark.parametrize(
         "content", [b'{"step": 0}\n{"step": 9}\n', b"", b'{"step": 0}\n', b'{"stap": 0}\n{"step": 1}\n']
     )

@@ -140,8 +140,8 @@ class Exporter:
     def _left_out(self) -> str:
         left_out_mb = self._files.left_out_bytes / 1e6
         return (
-            f"{left_out_mb:,.0f} MB of earlier lines are not read: counters count from here on, and windows "
-            "begin with the last lines of each rank"
+            f"{left_out_mb:,.1f} MB of earlier lines were never read: counters count from behind them, and "
+            "windows begin with the last lines of each rank"
         )
 
     def keep_if_due(self) -> None:

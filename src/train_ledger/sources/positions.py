@@ -24,8 +24,9 @@ Identity = tuple[int, int]
 class Position(msgspec.Struct, frozen=True):
     """A place in one file up to which everything was handed on, but for `tail`, the begin of a line.
 
-    `head` are the file's first bytes, `foot` those before `offset`. `number` and `since` count lines as
-    `Line` does; `beheaded` says that the rest of the line that is being read is to be dropped.
+    `head` are the file's first bytes, `foot` those before `offset`, `whole_foot` those before `whole`, where
+    the last whole line ended. `number` and `since` count lines as `Line` does; `beheaded` says that the rest
+    of the line that is being read is to be dropped.
     """
 
     path: str
@@ -34,17 +35,24 @@ class Position(msgspec.Struct, frozen=True):
     offset: int
     head: bytes
     foot: bytes
+    whole: int = 0
+    whole_foot: bytes = b""
     tail: bytes = b""
     number: int = 0
     since: int = 0
     beheaded: bool = False
     left_out_bytes: int = 0
 
-    def holds_for(self, fd: int) -> bool:
-        """Whether this open file proves to be the one that was read; raises OSError."""
-        if self.offset and not self.foot:
-            return False
-        return holds(fd, self.offset, self.head, self.foot)
+    def reached(self, fd: int) -> int | None:
+        """`offset`, or `whole` where what stood behind that was cut off; None where it is another file.
+
+        Raises OSError where the file cannot be read.
+        """
+        if (self.foot or not self.offset) and holds(fd, self.offset, self.head, self.foot):
+            return self.offset
+        if self.whole_foot and holds(fd, self.whole, self.head, self.whole_foot):
+            return self.whole
+        return None
 
 
 def holds(fd: int, offset: int, head: bytes, foot: bytes) -> bool:
@@ -92,7 +100,7 @@ class Known:
         try:
             status = os.fstat(fd)
             positions = self.of((status.st_dev, status.st_ino), path)
-            return any(it.holds_for(fd) for it in positions)
+            return any(it.reached(fd) is not None for it in positions)
         except OSError:
             return False
         finally:

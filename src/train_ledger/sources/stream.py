@@ -111,6 +111,8 @@ class Stream:
             offset=self._offset,
             head=self._head,
             foot=self._foot,
+            whole=self._whole,
+            whole_foot=self._whole_foot,
             tail=self._tail,
             number=self._number,
             since=self._since,
@@ -120,13 +122,16 @@ class Stream:
 
     def resume(self, position: Position) -> bool:
         """Go on at a position, where the file proves to be its own; raises OSError as `look` does."""
-        if not position.holds_for(self._fd):
+        reached = position.reached(self._fd)
+        if reached is None:
             return False
-        self._head, self._foot, self._tail = position.head, position.foot, position.tail
-        self._offset, self._whole = position.offset, position.offset - len(position.tail)
-        self._whole_foot = position.foot[: max(0, len(position.foot) - len(position.tail))]
+        self._offset, self._foot = position.offset, position.foot
+        self._whole, self._whole_foot = position.whole, position.whole_foot
+        self._head, self._tail = position.head, position.tail
         self._number, self._since, self._beheaded = position.number, position.since, position.beheaded
         self.left_out_bytes = position.left_out_bytes
+        if reached < position.offset:
+            self._back_to_whole_line()
         return True
 
     # -- whether there is something new
@@ -153,12 +158,16 @@ class Stream:
         if self._goes_on(self._offset, self._foot):
             return
         if self._whole_foot and self._whole < self._offset and self._goes_on(self._whole, self._whole_foot):
-            self.give_up_tail()  # it was cut off, or is being written anew
-            self._beheaded = False
-            self._offset, self._foot = self._whole, self._whole_foot
-            self._head = self._head[: self._whole]
+            self._back_to_whole_line()
         else:
             self.start_over()
+
+    def _back_to_whole_line(self) -> None:
+        """What stood behind the last newline was cut off, or is being written anew."""
+        self.give_up_tail()
+        self._beheaded = False
+        self._offset, self._foot = self._whole, self._whole_foot
+        self._head = self._head[: self._whole]
 
     def _goes_on(self, offset: int, foot: bytes) -> bool:
         """Whether what was read is still there; a size alone may be an old one (NFS caches it)."""

@@ -64,7 +64,7 @@ def _alert(entry: Entry) -> str:
 
 _SENTENCES: Mapping[str, Callable[[Entry], str]] = {
     "keeper_started": lambda e: f"watching {e.get('run')} as pid {e.get('pid')} on {e.get('host')}",
-    "history_left_out": lambda e: f"{e['left_out_bytes'] / 1e6:,.0f} MB of earlier signal lines are not read",
+    "history_left_out": lambda e: f"{e['left_out_bytes'] / 1e6:,.1f} MB of earlier signal lines are not read",
     "state_changed": _state,
     "alert_fired": _alert,
     "alert_resolved": lambda e: f"resolved {e.get('alert')}",

@@ -130,7 +130,7 @@ class Keeper:
         said = [f"signal lines or files not read: {', '.join(counts)}"] if counts else []
         if self._files.left_out_bytes:
             said.append(
-                f"{self._files.left_out_bytes / 1e6:,.0f} MB of earlier signal lines, which no keeper read: "
+                f"{self._files.left_out_bytes / 1e6:,.1f} MB of earlier signal lines, which no keeper read: "
                 "what is counted and what is usual begin behind them"
             )
         if self._book.unread:
