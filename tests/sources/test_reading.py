@@ -299,6 +299,16 @@ def test_a_hidden_nan_shows_in_the_gradient_norm() -> None:
     assert (fault.fault, fault.step) == ("nan_suspected", 3)
 
 
+def test_one_in_a_document_that_is_read_as_a_whole_is_told_too(tmp_path: Path) -> None:
+    rows = [{"epoch": 0.1 * it, "loss": 2.0 if it < 3 else math.nan, "step": 10 * it} for it in range(1, 6)]
+    state = tmp_path / "trainer_state.json"
+    state.write_text(json.dumps({"global_step": 50, "max_steps": 100, "log_history": rows}, indent=1))
+    facts, (file,) = read(state)
+    assert [it.step for it in facts if isinstance(it, Step)] == [10, 20, 30, 40, 50]
+    assert [(it.fault, it.step) for it in facts if isinstance(it, Fault)] == [("nan_suspected", 30)]
+    assert file.formats[0].steps == 5
+
+
 # -- exceptions
 
 TRACE = 'Traceback (most recent call last):\n  File "/job/data.py", line 9, in read\nOSError: stale handle\n'

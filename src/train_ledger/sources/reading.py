@@ -19,6 +19,7 @@ from train_ledger.sources.fact_reader import FactReader, FormatSeen
 from train_ledger.sources.formats import DOCUMENTS, Document
 from train_ledger.sources.incidents import Incidents
 from train_ledger.sources.log_source import NotRead, opened, pieces
+from train_ledger.sources.nonfinite import Nonfinite
 from train_ledger.sources.progress import Progress
 from train_ledger.sources.torchrun import LogPlace, place_of
 
@@ -114,12 +115,13 @@ class FactReading:
         content = _whole(stream)
         read.lines = read.told = content.count(b"\n") + (not content.endswith(b"\n"))
         attempts = AttemptCount(str(path), place.attempt, self._ranks)
+        nonfinite = Nonfinite()
         try:
             for fact in document.facts(content, str(path)):
                 placed = _placed(fact, place)
-                placed = replace(placed, attempt=attempts.of(placed, document.name))
+                placed = replace(placed, attempt=attempts.of(placed, document.name, alone=True))
                 seen.count(placed)
-                yield placed
+                yield from nonfinite.of(placed)
         except ValueError as error:
             raise NotRead(str(error)) from error
 

@@ -10,6 +10,7 @@ import pytest
 from train_ledger.facts import Event, Fact, Fault
 from train_ledger.sources import FactReader
 from train_ledger.sources.formats import PySpyJson
+from train_ledger.sources.formats.error_file import ErrorFile
 
 
 def facts_of(lines: str | Iterable[str], name: str = "train.log") -> list[Fact]:
@@ -278,6 +279,22 @@ def test_an_error_of_cuda_and_a_crash_that_no_traceback_tells() -> None:
 
 def test_a_warning_of_nccl_that_is_no_trouble_is_none() -> None:
     assert facts_of("gpu-a:41:77 [3] graph/xml.cc:12 NCCL WARN No NVLink topology file is given") == []
+
+
+def test_the_error_file_of_a_rank() -> None:
+    stack = 'Traceback (most recent call last):\n  File "/job/train.py", line 9, in main\n    raise'
+    told = {"message": NEW, "extraInfo": {"py_callstack": stack, "timestamp": "1770000000"}}
+    content = json.dumps({"message": told}).encode()
+    assert ErrorFile().fits(content, "error.json")
+    (fault,) = ErrorFile().facts(content, "error.json")
+    assert isinstance(fault, Fault)
+    assert (fault.fault, fault.t, fault.details["local_gpu"]) == ("oom", 1_770_000_000.0, 3)
+    assert fault.details["frame"] == 'File "/job/train.py", line 9, in main'
+    (fault,) = ErrorFile().facts(b'{"message": "Process failed with exitcode 1"}', "error.json")
+    assert isinstance(fault, Fault)
+    assert fault.fault == "exception"
+    with pytest.raises(ValueError, match="no message"):
+        ErrorFile().facts(b'{"message": 7}', "error.json")
 
 
 # -- Slurm and the kernel

@@ -9,6 +9,7 @@ from __future__ import annotations
 from train_ledger.sources.formats.collectives import Collectives
 from train_ledger.sources.formats.deepspeed import DeepSpeed
 from train_ledger.sources.formats.deepspeed_csv import DeepSpeedCsv
+from train_ledger.sources.formats.error_file import ErrorFile
 from train_ledger.sources.formats.exceptions import Exceptions
 from train_ledger.sources.formats.format import Document, LineFormat, OwnedFormat
 from train_ledger.sources.formats.hf_trainer import HfTrainer
@@ -49,5 +50,6 @@ OWNED_FORMATS: tuple[type[OwnedFormat], ...] = (
 )
 DOCUMENTS: tuple[Document, ...] = (
     PySpyJson,
+    ErrorFile(),
     TrainerState(),
 )

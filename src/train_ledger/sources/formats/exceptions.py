@@ -17,7 +17,7 @@ from train_ledger.sources.log_line import LogLine
 from train_ledger.sources.traceback import MARKS, Raised, Tracebacks
 from train_ledger.sources.watchdog import PEER_GONE
 
-__all__ = ["Exceptions"]
+__all__ = ["Exceptions", "named"]
 
 _OUT_OF_MEMORY = re.compile(r"(?:CUDA|HIP|XPU|NPU)(?: error:)? out of memory", re.IGNORECASE)
 _TRIED = re.compile(r"Tried to allocate (\d{1,9}(?:\.\d{1,6})?) ?([KMGT]?i?B)")
@@ -95,7 +95,7 @@ def _of(raised: Raised, line: LogLine) -> Iterable[Fact]:
     kind, _, message = raised.exception.partition(": ")
     if kind in _OF_LAUNCHER:
         return
-    code, more = _named(raised.exception)
+    code, more = named(raised.exception)
     details = {
         "type": kind,
         "message": message,
@@ -121,7 +121,7 @@ def _bare(line: LogLine, source: str) -> Iterable[Fact]:
         details = {"number": _SIGNALS[fatal[1]], "message": fatal[0]}
         yield Fault(line.t, "signal", line.rank, host=line.host, source=source, details=details)
         return
-    code, more = _named(line.text)
+    code, more = named(line.text)
     if "CUDA error: " in line.text and code == "exception":
         more = {"type": "CUDA error"}
     if (code != "exception" or more) and "Watchdog caught" not in line.text:
@@ -129,7 +129,8 @@ def _bare(line: LogLine, source: str) -> Iterable[Fact]:
         yield Fault(line.t, code, line.rank, host=line.host, source=source, details=details)
 
 
-def _named(text: str) -> tuple[str, Mapping[str, Any]]:
+def named(text: str) -> tuple[str, Mapping[str, Any]]:
+    """The code of the fault that an exception's text is, and what it tells of memory."""
     if _OUT_OF_MEMORY.search(text):
         return "oom", _memory(text)
     if "Watchdog caught collective" in text:
