@@ -46,15 +46,17 @@ class Incident:
 
 
 class Incidents:
-    """Gathers faults into incidents, in the order of their first ones; `left_out` counts what is too much."""
+    """Gathers faults into incidents, by the order of their first lines; `left_out` counts the rest."""
 
     def __init__(self, faults: Iterable[Fault] = ()) -> None:
         self._found: dict[object, Incident] = {}
+        self._files: dict[str, int] = {}
         self.left_out = 0
         for fault in faults:
             self.add(fault)
 
     def add(self, fault: Fault) -> None:
+        self._files.setdefault(_place(fault)[0], len(self._files))
         key = _kind(fault)
         incident = self._found.get(key)
         if incident is None:
@@ -66,8 +68,17 @@ class Incidents:
 
     @property
     def all(self) -> tuple[Incident, ...]:
-        """Those that somebody was ended for by another come last: they are nobody's cause."""
-        return tuple(sorted(self._found.values(), key=lambda it: is_victim(it.first)))
+        """As they stand in the logs; that ranks were ended because of another comes last: it is no cause."""
+        return tuple(sorted(self._found.values(), key=self._order))
+
+    def _order(self, it: Incident) -> tuple[bool, int, int]:
+        file, line = _place(it.first)
+        return is_victim(it.first), self._files[file], line
+
+
+def _place(fault: Fault) -> tuple[str, int]:
+    file, _, line = fault.source.rpartition(":")
+    return (file, int(line)) if line.isdecimal() and len(line) < 19 else (fault.source, 0)
 
 
 def is_victim(fault: Fault) -> bool:

@@ -277,6 +277,14 @@ def test_an_error_of_cuda_and_a_crash_that_no_traceback_tells() -> None:
     assert (fault.fault, fault.details["number"]) == ("signal", 11)
 
 
+@pytest.mark.parametrize("error", ["ConnectionResetError: [Errno 104] Connection reset by peer"])
+def test_a_connection_of_another_program_is_no_lost_peer(error: str) -> None:
+    assert fault_of(trace(error)).fault == "exception"
+    assert facts_of("client_loop: send disconnect: Connection reset by peer") == []
+    retried = "urllib3: ('Connection aborted.', ConnectionResetError(104, 'Connection reset by peer'))"
+    assert facts_of(f"wandb: WARNING {retried}, retrying") == []
+
+
 def test_a_warning_of_nccl_that_is_no_trouble_is_none() -> None:
     assert facts_of("gpu-a:41:77 [3] graph/xml.cc:12 NCCL WARN No NVLink topology file is given") == []
 
@@ -298,6 +306,14 @@ def test_the_error_file_of_a_rank() -> None:
 
 
 # -- Slurm and the kernel
+
+
+def test_slurm_since_25_puts_the_time_in_front() -> None:
+    fault = fault_of(
+        "[2026-02-03T04:05:06.250] error: *** STEP 4711.0 ON node-07 CANCELLED AT 2026-02-03T04:05:06"
+        " DUE TO TIME LIMIT ***"
+    )
+    assert (fault.fault, fault.host, fault.details["why"]) == ("killed", "node-07", "TIME LIMIT")
 
 
 @pytest.mark.parametrize("why", ["TIME LIMIT", "NODE FAILURE", "PREEMPTION"])
