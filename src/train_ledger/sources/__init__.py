@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from train_ledger.sources.fact_reader import FactReader, FormatSeen
+from train_ledger.sources.fact_reader import FactReader
 from train_ledger.sources.follow import FolderFollower, Follower
 from train_ledger.sources.incidents import Incident, Incidents
 from train_ledger.sources.jsonl import SignalDecoder
@@ -10,6 +10,7 @@ from train_ledger.sources.kernel_log import KernelFault, pci_address
 from train_ledger.sources.log_files import LogReading, read_log_files
 from train_ledger.sources.memory import FilesMemory
 from train_ledger.sources.process import Liveness
+from train_ledger.sources.program import FormatSeen
 from train_ledger.sources.progress import Attempt, Progress
 from train_ledger.sources.reading import FactReading, FileRead, read_facts
 from train_ledger.sources.run_files import Reading, RunFiles, read_all, read_whole

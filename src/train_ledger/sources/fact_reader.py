@@ -2,104 +2,32 @@
 
 The format is recognised, never asked for: by the head and the name of a file that one format has to itself,
 else by the marks in each line, since several programs write into one log. Every line goes to all whose marks
-stand in it. A format is believed once two of its step lines came, or one that says so much that it can be
-nothing else; source code that a program printed is not taken for its output.
+stand in it.
 """
 
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cache
 
-from train_ledger.facts import Event, Fact, Fault, Step
+from train_ledger.facts import Fact, Fault
 from train_ledger.sources.attempt_count import AttemptCount
 from train_ledger.sources.formats import LINE_FORMATS, OWNED_FORMATS, LineFormat
 from train_ledger.sources.log_line import LogLine, read_line
 from train_ledger.sources.nonfinite import Nonfinite
+from train_ledger.sources.program import FormatSeen, Program, is_source_code
 from train_ledger.sources.succession import Succession
 from train_ledger.sources.survived import Survived
 from train_ledger.sources.torchrun import LogPlace
 from train_ledger.sources.wanted_lines import LINE_BYTES, Shapes, WantedLines
 
-__all__ = ["FactReader", "FormatSeen"]
+__all__ = ["FactReader"]
 
 _HEAD_BYTES = 4096
-_UNMISTAKABLE = 3
 _NO_PLACE = LogPlace()
-_CODE_BEGINS = re.compile(
-    r"\s{0,200}(?:#(?!#)|//|def |class |import |return |raise |assert |elif |print\w{0,20}\()"
-).match
-_CODE_HOLDS = re.compile(
-    r"\bprint\w{0,20}\([f\"']|\bf[\"']|\.format\(|\blog(?:ger|ging)?\.\w{1,12}\("
-    r"|\{\w[^{}]{0,80}:[.,]?\d{0,4}[dfeg]\}"
-).search
-
-
-@dataclass(slots=True)
-class FormatSeen:
-    """What a format told in a file: how much, and which of the fields that it can tell."""
-
-    name: str
-    knows: frozenset[str]
-    steps: int = 0
-    events: int = 0
-    faults: int = 0
-    fields: set[str] = field(default_factory=set)
-
-    def count(self, fact: Fact) -> None:
-        if isinstance(fact, Step):
-            self.steps += 1
-            self.fields.update(fact.values)
-        elif isinstance(fact, Event):
-            self.events += 1
-        else:
-            self.faults += 1
-
-    @property
-    def not_seen(self) -> tuple[str, ...]:
-        """Fields that the format can tell and never did here; none are asked of a file without steps."""
-        return tuple(sorted(self.knows - self.fields)) if self.steps else ()
-
-
-class _Program:
-    """One format at work in one file, and whether its steps are believed."""
-
-    def __init__(self, kind: type[LineFormat], written_t: float | None) -> None:
-        self.format = kind()
-        if hasattr(self.format, "written_t"):
-            self.format.written_t = written_t
-        self.marks = kind.marks
-        self.seen = FormatSeen(kind.name, kind.knows)
-        self.speaks_for_its_rank = getattr(kind, "speaks_for_its_rank", True)
-        self.numbers_attempts = getattr(kind, "numbers_attempts", False)
-        self.may_want_more = hasattr(kind, "wants_more")
-        self.is_believed = not kind.marks
-        self.doubted: Step | None = None
-
-    @property
-    def wants_more(self) -> bool:
-        return self.may_want_more and bool(self.format.wants_more)  # type: ignore[attr-defined]
-
-    @property
-    def damaged(self) -> Counter[str]:
-        return getattr(self.format, "damaged", None) or Counter()
-
-    def believed(self, facts: Iterable[Fact]) -> Iterator[Fact]:
-        for fact in facts:
-            if not isinstance(fact, Step) or self.is_believed:
-                yield fact
-            elif self.doubted is None and len(fact.values) < _UNMISTAKABLE:
-                self.doubted = fact
-            else:
-                self.is_believed = True
-                if self.doubted is not None:
-                    yield self.doubted
-                    self.doubted = None
-                yield fact
 
 
 class FactReader:
@@ -134,8 +62,8 @@ class FactReader:
         self._head: bytes | None = b""
         self._rest = b""
         self._is_in_cut_line = False
-        self._programs: list[_Program] = []
-        self._openers: list[_Program] = []
+        self._programs: list[Program] = []
+        self._openers: list[Program] = []
         self._is_owned = False
         self._wanted = WantedLines(_shapes_of(()), self._wants_more)
 
@@ -208,7 +136,7 @@ class FactReader:
         owner = next((it for it in OWNED_FORMATS if it.fits(head[:_HEAD_BYTES], file_name)), None)
         self._is_owned = owner is not None
         kinds: Sequence[type[LineFormat]] = LINE_FORMATS if owner is None else (owner,)
-        self._programs = [_Program(it, self._written_t) for it in kinds]
+        self._programs = [Program(it, self._written_t) for it in kinds]
         self._openers = [it for it in self._programs if it.may_want_more]
         marks = tuple(mark for it in kinds for mark in it.marks)
         wants_more = (lambda: True) if self._is_owned else self._wants_more
@@ -252,12 +180,12 @@ class FactReader:
         if not wanted:
             return
         line = read_line(piece, self._written_t)
-        is_code = _CODE_BEGINS(line.text) is not None or _CODE_HOLDS(line.text) is not None
+        is_code = is_source_code(line.text)
         for program in wanted:
             if not is_code or program.wants_more:
                 yield from self._passed(program, program.format.read(line, source), line)
 
-    def _passed(self, program: _Program, facts: Iterable[Fact], line: LogLine) -> Iterator[Fact]:
+    def _passed(self, program: Program, facts: Iterable[Fact], line: LogLine) -> Iterator[Fact]:
         told = False
         for fact in program.believed(facts):
             told = True
@@ -275,7 +203,7 @@ class FactReader:
         told = [fact for fault in self._survived.settle() for fact in self._succession.add(fault)]
         return [*told, *self._succession.settle()]
 
-    def _placed(self, fact: Fact, line: LogLine, program: _Program) -> Fact:
+    def _placed(self, fact: Fact, line: LogLine, program: Program) -> Fact:
         """The fact with what the line's front and the file's path know besides."""
         rank = fact.rank
         if rank is None and program.speaks_for_its_rank:

@@ -15,11 +15,12 @@ from pathlib import Path
 
 from train_ledger.facts import Fact, Fault
 from train_ledger.sources.attempt_count import AttemptCount, RankStreams
-from train_ledger.sources.fact_reader import FactReader, FormatSeen
+from train_ledger.sources.fact_reader import FactReader
 from train_ledger.sources.formats import DOCUMENTS, Document
 from train_ledger.sources.incidents import Incidents
 from train_ledger.sources.log_source import NotRead, opened, pieces
 from train_ledger.sources.nonfinite import Nonfinite
+from train_ledger.sources.program import FormatSeen
 from train_ledger.sources.progress import Progress
 from train_ledger.sources.torchrun import LogPlace, place_of
 
