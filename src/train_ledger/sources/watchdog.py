@@ -99,10 +99,11 @@ _BARRIER = re.compile(
 )
 _PASSED = re.compile(r"Rank (\d{1,7}) successfully reached monitoredBarrier")
 PEER_GONE = re.compile(
-    r"(?:gloo|pair\.cc|NCCL|c10d|Socket|Store|Read error).{0,400}Connection (?:closed|reset) by (?:remote )?peer"
+    r"(?:gloo|pair\.cc|NCCL|c10d|Socket|Store|Read error).{0,400}"
+    r"Connection (?:closed|reset) by (?:remote )?peer"
     r"|Connection closed by peer \[|Application timeout caused pair closure"
 )
-"""What gloo, NCCL and the store say when the other end is gone; of any other program's socket it says nothing."""
+"""What gloo, NCCL and the store say when the other end is gone; of other programs' sockets it says nothing."""
 _GLOO = re.compile(r"Timed out waiting (\d{1,12}) ?ms for (?:\w+ )?(send|recv)")
 
 
