@@ -103,7 +103,7 @@ PEER_GONE = re.compile(
     r"Connection (?:closed|reset) by (?:remote )?peer"
     r"|Connection closed by peer \[|Application timeout caused pair closure"
 )
-"""What gloo, NCCL and the store say when the other end is gone; of other programs' sockets it says nothing."""
+"""What gloo, NCCL and the store say when the other end is gone; of other sockets it says nothing."""
 _GLOO = re.compile(r"Timed out waiting (\d{1,12}) ?ms for (?:\w+ )?(send|recv)")
 
 
