@@ -75,11 +75,11 @@ class Keeper:
     def _begin(self) -> None:
         """Go on where an earlier keeper stopped; else read whole what is not too large."""
         try:
-            known = self._memory.recall(self._fold, self._files)
+            self._goes_on = self._memory.recall(self._fold, self._files)
         except MemoryUnusableError as error:
             self._book.console.remark(str(error))
-            known = False
-        if not known:
+            self._goes_on = False
+        if not self._goes_on:
             self._files.begin_at_tail(_WHOLE_BYTES)
 
     def turn(self) -> None:
@@ -161,12 +161,17 @@ class Keeper:
             self._clock.heard(heard_t)  # what lay there before the first look is as old as it is
         self._heard_t = heard_t
         if self._files.caught_up:
-            if not self._caught_up and self._files.left_out_bytes:
-                self._book.record("history_left_out", left_out_bytes=self._files.left_out_bytes)
+            if not self._caught_up:
+                self._note_left_out()
             self._write_roster()
             self._keep(self._memory.keep_if_due)
         self._caught_up = self._files.caught_up
         self._fold.add_all(self._liveness.poll(self.state.ranks.values(), self._now()))
+
+    def _note_left_out(self) -> None:
+        if self._files.left_out_bytes and not self._goes_on:
+            self._book.record("history_left_out", left_out_bytes=self._files.left_out_bytes)
+            self._goes_on = True
 
     def _keep(self, keep: Callable[[Fold, RunFiles], bool]) -> None:
         try:
