@@ -16,7 +16,7 @@ from train_ledger.facts import Fault
 from train_ledger.sources.log_line import LogLine, read_line
 from train_ledger.sources.said import Brought, Kind, Said
 
-__all__ = ["MARKS", "PEER_GONE", "fault_of", "said_by", "said_in"]
+__all__ = ["MARKS", "fault_of", "peer_gone", "said_by", "said_in"]
 
 MARKS: tuple[bytes, ...] = (
     b"Watchdog caught collective",
@@ -98,12 +98,9 @@ _BARRIER = re.compile(
     r"Ranks? (\d{1,7}(?:, ?\d{1,7}){0,9999}) failed to pass monitoredBarrier in (\d{1,12}) ms"
 )
 _PASSED = re.compile(r"Rank (\d{1,7}) successfully reached monitoredBarrier")
-PEER_GONE = re.compile(
-    r"(?:gloo|pair\.cc|NCCL|c10d|Socket|Store|Read error).{0,400}"
-    r"Connection (?:closed|reset) by (?:remote )?peer"
-    r"|Connection closed by peer \[|Application timeout caused pair closure"
-)
-"""What gloo, NCCL and the store say when the other end is gone; of other sockets it says nothing."""
+_PEER = re.compile(r"Connection (?:closed|reset) by (?:remote )?peer(?P<whom> \[)?|caused pair closure")
+_OF_COLLECTIVES = re.compile(r"gloo|pair\.cc|NCCL|c10d|Socket|Store|Read error|Application timeout")
+"""Without one of these words, or whom it was connected to, the connection is another program's."""
 _GLOO = re.compile(r"Timed out waiting (\d{1,12}) ?ms for (?:\w+ )?(send|recv)")
 
 
@@ -203,8 +200,22 @@ def _checks(text: str, about: Said) -> Iterable[Said]:
 def _gloo(text: str, about: Said) -> Iterable[Said]:
     if match := _GLOO.search(text):
         yield replace(about, kind="gloo_timeout", op=match[2], timeout_ms=int(match[1]))
-    elif PEER_GONE.search(text):
+    elif peer_gone(text):
         yield replace(about, kind="peer_gone")
+
+
+def peer_gone(text: str) -> bool:
+    """Whether gloo, NCCL or the store says that the other end is gone.
+
+    >>> peer_gone("[pair.cc:9] Read error: Connection reset by peer")
+    True
+    >>> peer_gone("ConnectionResetError: [Errno 104] Connection reset by peer")
+    False
+    """
+    match = _PEER.search(text)
+    return match is not None and (
+        match["whom"] is not None or _OF_COLLECTIVES.search(text, 0, match.start()) is not None
+    )
 
 
 _READERS: tuple[Callable[[str, Said], Iterable[Said]], ...] = (

@@ -102,6 +102,16 @@ def test_where_no_bar_follows_no_step_is_invented() -> None:
     assert (fault.fault, fault.step) == ("nan_suspected", None)
 
 
+def test_a_record_of_ms_swift_tells_its_step_itself() -> None:
+    swift = {"'global_step/max_steps'": "'15/60'", "'elapsed_time'": "'3m 53s'"}
+    more = ", ".join(f"{key}: {word}" for key, word in swift.items())
+    (step,) = facts("Train:  25%|##  | 15/60 [03:53<11:39, 15.5s/it]" + record().rstrip("}") + f", {more}}}")
+    assert (step.step, step.values["loss"], step.values["lr"]) == (15, 2.5, 4.9e-05)
+    assert "global_step_max_steps" not in step.values
+    (end,) = facts(f"{{'eval_loss': 0.25, 'epoch': 1.0, {more}}}")
+    assert (end.name, end.step, end.details["eval_loss"]) == ("eval_end", 15, 0.25)
+
+
 def test_a_bar_that_comes_later_is_not_that_of_the_record() -> None:
     found = facts(record(), "something else is printed", "\r" + bar(17, 100))
     assert [it.name for it in found] == ["metrics"]

@@ -33,6 +33,26 @@ def line(number: int, front: str = "", **values: str) -> str:
 
 
 DIALECTS = {
+    "2019, names without a sign": (
+        " iteration      500/     600 | elapsed time per iteration (ms): 792.5 | learning rate 1.500E-05 |"
+        " lm loss 8.125000E-04 | loss scale 8192.0 |",
+        {"step_time_s": 0.7925, "lr": 1.5e-5, "loss": 8.125e-4, "loss_scale": 8192.0},
+    ),
+    "nanotron, in thousands and with the time that remains": (
+        "02/03 04:05:06 [INFO|DP=0|TP=0|node-07]: iteration: 1200 / 90000 | consumed_tokens: 2.5B |"
+        " time_per_iteration_ms: 8.75K | tokens_per_sec: 182K | tokens_per_sec_per_gpu: 700 |"
+        " grad_norm: 0.125 | lm_loss: 2.25 | lr: 0.0001 | model_tflops_per_gpu: 15.5 | eta: 13 days, 1:45:39",
+        {
+            "consumed_tokens": 2.5e9,
+            "step_time_s": 8.75,
+            "tokens_per_sec": 182000.0,
+            "tps": 700.0,
+            "grad_norm": 0.125,
+            "loss": 2.25,
+            "lr": 1e-4,
+            "tflops": 15.5,
+        },
+    ),
     "2021, no time, no loss scale that moves": (
         " iteration      120/   90000 | consumed samples:        61440 | elapsed time per iteration"
         " (ms): 1480.5 |"

@@ -64,6 +64,29 @@ DIALECTS = {
         5,
         {"loss": 9.25, "lr": 6e-4, "grad_norm": 2.5, "step_time_s": 0.3385, "tokens_per_s": 48480.5},
     ),
+    "build-nanogpt's file": ("250 train 4.125000", 250, {"loss": 4.125}),
+    "build-nanogpt's file, evaluations": ("250 val 4.2500", 250, {"val_loss": 4.25}),
+    "in thousands": (
+        "step 250 | train_loss 3.50  | norm 0.25  | time 2250.00 ms | tok/sec 250.50K",
+        250,
+        {"loss": 3.5, "grad_norm": 0.25, "step_time_s": 2.25, "tokens_per_s": 250500.0},
+    ),
+    "nanoGPT with more": (
+        "iter 30: loss 9.5000, grad_norm 2.5000, lr 6.00e-05, time 104.5ms",
+        30,
+        {"loss": 9.5, "grad_norm": 2.5, "lr": 6e-5, "step_time_s": 0.1045},
+    ),
+    "nanoGPT with less": ("iter 3: loss 10.5000", 3, {"loss": 10.5}),
+    "nanoGPT's benchmarks": (
+        "iter 44: loss 4.6250, iter time: 385.25ms, t: 4096",
+        44,
+        {"loss": 4.625, "step_time_s": 0.38525},
+    ),
+    "nanoGPT in thousands": (
+        "iter 10: loss 9.25, lr 4.00e-05, 176.5k tok/s, FP8: False",
+        10,
+        {"loss": 9.25, "lr": 4e-5, "tokens_per_s": 176500.0},
+    ),
     "nanochat": (
         "step 00005/21400 (0.02%) | loss: 8.5 | lrm: 0.50 | dt: 2800.00ms | tok/sec: 18,724 | bf16_mfu:"
         " 41.5 |"
@@ -116,6 +139,9 @@ def test_the_same_text_within_a_program_is_no_step(text, ahead) -> None:
         "step 5 | of the recipe: 3",
         "s:5 trl:3.25; norm: 2",
         "iter 5: loss is 3.2, time 5ms",
+        "iter 5: loss 3.2 (best of 7 runs so far, see above)",
+        "250 train 4",
+        "epoch 250 train 4.125000",
         "    train loss 5.5, val loss 6.5",
         "def get_bs(step: int): return 5",
     ],

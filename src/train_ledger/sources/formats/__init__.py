@@ -16,6 +16,7 @@ from train_ledger.sources.formats.hf_trainer import HfTrainer
 from train_ledger.sources.formats.kernel import Kernel
 from train_ledger.sources.formats.launcher import Launcher
 from train_ledger.sources.formats.lightning_csv import LightningCsv
+from train_ledger.sources.formats.llama_factory import LlamaFactory
 from train_ledger.sources.formats.megatron import Megatron
 from train_ledger.sources.formats.megatron_progress import MegatronProgress
 from train_ledger.sources.formats.nanogpt import NanoGpt
@@ -44,6 +45,7 @@ OWNED_FORMATS: tuple[type[OwnedFormat], ...] = (
     SignalLines,
     PySpyText,
     TorchtitanSpans,
+    LlamaFactory,
     LightningCsv,
     MegatronProgress,
     DeepSpeedCsv,

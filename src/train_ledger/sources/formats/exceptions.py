@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from train_ledger.facts import Fact, Fault
 from train_ledger.sources.log_line import LogLine
 from train_ledger.sources.traceback import MARKS, Raised, Tracebacks
-from train_ledger.sources.watchdog import PEER_GONE
+from train_ledger.sources.watchdog import peer_gone
 
 __all__ = ["Exceptions", "named"]
 
@@ -135,7 +135,7 @@ def named(text: str) -> tuple[str, Mapping[str, Any]]:
         return "oom", _memory(text)
     if "Watchdog caught collective" in text:
         return "watchdog_timeout", {}
-    return ("nccl_error" if _NCCL.search(text) or PEER_GONE.search(text) else "exception"), {}
+    return ("nccl_error" if _NCCL.search(text) or peer_gone(text) else "exception"), {}
 
 
 def _memory(text: str) -> dict[str, Any]:

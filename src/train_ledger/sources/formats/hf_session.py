@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,8 @@ __all__ = ["Session", "Where"]
 _MOST_BARS = 3
 """Bars of others (of an evaluation, of a loader) that tqdm may draw between a record and the training's."""
 _BAR_RESOLUTION_S = 1.0
+_OF_SWIFT = re.compile(r"(\d{1,12})/\d{1,12}\Z")
+"""ms-swift adds the step and the last one to each record."""
 _SPEAKS_OF_STEPS = ("loss", "grad_norm", "learning_rate")
 
 
@@ -82,10 +85,20 @@ class Session:
             yield from self._bar(part, where)
         elif is_record(part.words):
             yield from self.pass_over()
+            told = _OF_SWIFT.match(part.words.get("global_step/max_steps", ""))
+            if told is not None:
+                yield from self._numbered(part, int(told[1]), where)
+                return
             self._waiting = _Waiting(part, numbers_of(part.words), where)
             if not self._waiting.is_training:
                 yield from self._went_on(None, where)
                 self.pause()
+
+    def _numbered(self, part: Printed, step: int, where: Where) -> Iterator[Fact]:
+        """A record that tells its step itself needs no bar."""
+        yield from self._went_on(step, where)
+        self.step = step
+        yield from self._reported(_Waiting(part, numbers_of(part.words), where), step, None)
 
     def save(self, step: int | None, path: str, where: Where) -> Iterator[Fact]:
         """A save begins; that it succeeded no line tells, but that the training went on after it."""

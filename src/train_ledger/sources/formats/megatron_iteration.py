@@ -27,10 +27,11 @@ from train_ledger.sources.formats.trainer_front import Front
 
 __all__ = ["FIELDS_OF_ITERATIONS", "Iteration", "Iterations", "fields_of", "iteration_in"]
 
-_START = re.compile(r"\biteration[ =]{1,14}(\d{1,12})[ ]{0,12}/[ ]{0,12}(\d{1,12}|infinity)[ ]{0,4}\|")
+_START = re.compile(r"\biteration(?:[ =]{1,14}|: )(\d{1,12})[ ]{0,12}/[ ]{0,12}(\d{1,12}|infinity)[ ]{0,4}\|")
 _NAMES: dict[str, tuple[str, float]] = {
     "elapsedtimeperiterationms": ("step_time_s", 1e3),
     "elapsedtimeperiterations": ("step_time_s", 1.0),
+    "timeperiterationms": ("step_time_s", 1e3),
     "trainsteptimingins": ("step_time_s", 1.0),
     "learningrate": ("lr", 1.0),
     "lr": ("lr", 1.0),
@@ -54,6 +55,7 @@ _NAMES: dict[str, tuple[str, float]] = {
     "flopthroughputtflopsecgpu": ("tflops", 1.0),
     "approxflopspergpu": ("tflops", 1.0),
     "tflopspergpu": ("tflops", 1.0),
+    "modeltflopspergpu": ("tflops", 1.0),
     "tokenspergpupersecondtgs": ("tps", 1.0),
     "tokenspergputokenssgpu": ("tps", 1.0),
     "tokenssgpuinstharmonicmean": ("tps", 1.0),
@@ -65,6 +67,13 @@ _NAMES: dict[str, tuple[str, float]] = {
 """By the letters of the name, the field and what its number is divided by."""
 
 FIELDS_OF_ITERATIONS = frozenset(field for field, _ in _NAMES.values()) - {"samples_per_second"}
+
+_NO_SIGN = re.compile(
+    r"\s{0,8}([A-Za-z][A-Za-z ]{1,40}?) {1,4}([-+]?\d[\d.]{0,20}(?:[eE][-+]?\d{1,3})?)\s{0,8}\Z"
+)
+"""A name and its number as the first versions wrote them (2019, 2020)."""
+_REMAINING = re.compile(r"\d:\d\d\s{0,8}\Z")
+"""A clock at the end of a piece: how long it will take (nanotron)."""
 
 _OF_ITERATIONS = frozenset({"step_time_s", "loss", "lr", "consumed_samples", "skipped"})
 """One of these stands in every dialect; a line without any is another program's."""
@@ -108,7 +117,7 @@ def iteration_in(text: str) -> tuple[int, Iteration] | None:
     in_front = [it for it in text[: match.start()].split("|") if "samples/sec" in it]
     values = fields_of([*in_front, *pieces])
     closed = not pieces or not pieces[-1].strip()
-    broken = not closed and not fields_of(pieces[-1:])
+    broken = not closed and not fields_of(pieces[-1:]) and _REMAINING.search(pieces[-1]) is None
     if not _OF_ITERATIONS & values.keys() and not broken:
         return None
     total = int(match[2]) if match[2] != "infinity" else None
@@ -128,7 +137,7 @@ def _pieces(rest: str) -> list[str]:
 def fields_of(pieces: list[str]) -> dict[str, float]:
     """The values of the pieces under our names; the first of two spellings of one field counts."""
     values: dict[str, float] = {}
-    for name, text in pairs_in(pieces):
+    for name, text in pairs_in(map(_with_sign, pieces)):
         for part, number in numbers_of(name, text):
             average = part.endswith(" avg") and part != name
             field, divisor = _NAMES.get(bare_name(part[:-4] if average else part), (own_name(part), 1.0))
@@ -137,6 +146,13 @@ def fields_of(pieces: list[str]) -> dict[str, float]:
             if field:
                 values.setdefault(field, number / divisor if divisor != 1.0 else number)
     return _without_placeholders(values)
+
+
+def _with_sign(piece: str) -> str:
+    """The piece with the sign between name and number that the first versions left out; no time remaining."""
+    if ":" not in piece:
+        return _NO_SIGN.sub(r"\1: \2", piece)
+    return "" if _REMAINING.search(piece) else piece
 
 
 def _without_placeholders(values: dict[str, float]) -> dict[str, float]:

@@ -130,7 +130,7 @@ _EVENTS: tuple[tuple[str, re.Pattern[str], Callable[[re.Match[str]], Happened]],
 _VALIDATION = re.compile(r"\b(validation|valid|test) (?:loss|results) at ([^|]{1,160})\|(.*)", re.DOTALL)
 _AT = re.compile(r"(?:iteration (\d{1,12})|the end of training)\s{0,4}(.{0,120})", re.DOTALL)
 _SET = re.compile(r"(?:on |for |\[)([\w./ -]{1,80}?)(?: set| data|\]|\s{0,4}\Z)")
-_KINDS = {"validation": "val", "valid": "val", "test": "test"}
+_KINDS = {"validation": "val", "valid": "val", "val": "val", "test": "test"}
 _MEMORY = re.compile(r"(?:\[Rank (\d{1,7})\] )?\(?after (\d{1,12}) iterations\)? memory \((MB|GB)\) \|")
 _MOST_REPORTS = 64
 _MEMORY_NAMES = {"maxallocated": "mem_allocated_peak", "maxreserved": "mem_reserved_peak"}
@@ -173,7 +173,7 @@ def _result(name: str) -> str:
     own = own_name(name).removesuffix("_value")
     for loss in ("lm_loss", "loss"):
         own = "loss" if own == loss else own.removeprefix(f"{loss}_") if own == f"{loss}_ppl" else own
-    return own
+    return "ppl" if own == "lm_ppl" else own
 
 
 def memory_in(text: str) -> Iterator[Memory]:

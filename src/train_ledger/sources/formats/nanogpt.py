@@ -23,9 +23,12 @@ __all__ = ["NanoGpt"]
 
 _N = r"[-+]?(?:\d[\d.]{0,30}(?:[eE][-+]?\d{1,4})?|nan|inf)"
 _END = r"\s{0,8}\Z"
-_ITER = re.compile(rf"iter (\d{{1,12}}): loss ({_N}), time ({_N})ms(?:, mfu ({_N})%)?{_END}")
+_ITER = re.compile(
+    rf"[Ii]ter (\d{{1,12}})(?:/\d{{1,12}})?: (loss {_N}(?:, [\w .:%/()+-]{{1,60}}){{0,8}}){_END}"
+)
 _ESTIMATE = re.compile(rf"step (\d{{1,12}}): train loss ({_N}), val loss ({_N}){_END}")
 _TOOK = re.compile(rf"step (\d{{1,12}})(?:/\d{{1,12}})?: train loss ({_N}) \(took ({_N}) ms\){_END}")
+_COLUMNS = re.compile(r"(\d{1,12}) (train|val|hella) (\d{1,4}\.\d{4,6}|nan|inf)\s{0,8}\Z")
 _VAL = re.compile(rf"val loss ({_N}){_END}")
 _SHORT = re.compile(rf"s:(\d{{1,12}})((?: [a-z]{{2,8}}:{_N}){{1,8}}){_END}")
 _MODDED = re.compile(rf"step:(\d{{1,12}})/\d{{1,12}}((?: [a-z_]{{2,24}}:{_N}m?s?){{1,16}}){_END}")
@@ -34,6 +37,7 @@ _BARS = re.compile(
     r"[Ss]tep:? {1,8}(\d{1,12})(?:/\d{1,12})?(?: \([\d.]{1,10}%\))? {0,4}\|(.{1,4000})\Z", re.DOTALL
 )
 _SHORT_NAMES = {"trl": "loss", "tel": "val_loss", "norm": "grad_norm", "lr": "lr"}
+_COLUMN_NAMES = {"train": "loss", "val": "val_loss", "hella": "hella"}
 _MODDED_NAMES = {"train_loss": "loss", "loss": "loss", "lr": "lr", "grad_norm": "grad_norm"}
 
 
@@ -52,6 +56,10 @@ class NanoGpt:
         b"val loss ",
         b"loss: ",
         b"| loss ",
+        b"| train_loss ",
+        b" train ",
+        b" val ",
+        b" hella ",
         b"Loss: ",
         b"| Validation ",
     )
@@ -75,7 +83,7 @@ class NanoGpt:
     def _told(self, text: str) -> tuple[int, dict[str, float]] | None:
         """Step and values of a line; None for a line of another shape."""
         if match := _ITER.match(text):
-            return int(match[1]), _known(loss=match[2], step_time_ms=match[3], mfu=match[4])
+            return int(match[1]), values_of_pieces(match[2].split(","))
         if match := _SHORT.match(text):
             pairs = _PAIR.findall(match[2])
             return int(match[1]), _known(**{_SHORT_NAMES.get(name, name): it for name, it, _ in pairs})
@@ -87,6 +95,8 @@ class NanoGpt:
             return int(match[1]), _known(train_loss=match[2], val_loss=match[3])
         if match := _TOOK.match(text):
             return int(match[1]), _known(loss=match[2], step_time_ms=match[3])
+        if match := _COLUMNS.match(text):
+            return int(match[1]), _known(**{_COLUMN_NAMES[match[2]]: match[3]})
         match = _VAL.match(text)
         return (self._step, _known(val_loss=match[1])) if match else None
 

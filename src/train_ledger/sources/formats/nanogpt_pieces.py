@@ -14,9 +14,9 @@ __all__ = ["values_of_pieces"]
 
 _N = r"[-+]?(?:\d[\d.,]{0,30}(?:[eE][-+]?\d{1,4})?|nan|inf)"
 _NAMED = re.compile(
-    rf"\(?([A-Za-z][\w/ ]{{0,40}}?):? {{0,8}}({_N}) ?(ms|s|m|%|GB|MB)?( {{0,2}}\([^()]{{0,20}}z\))?\)?\Z"
+    rf"\(?([A-Za-z][\w/ ]{{0,40}}?):? {{0,8}}({_N}) ?(ms|s|m|%|GB|MB|[kKM])?( {{0,2}}\([^()]{{0,20}}z\))?\)?\Z"
 )
-_BEHIND = re.compile(rf"\(?({_N}) ?(ms|%? bf16 MFU|%? MFU|tok/s)\)?\Z")
+_BEHIND = re.compile(rf"\(?({_N})(k|K|M)? ?(ms|%? bf16 MFU|%? MFU|tok/s)\)?\Z")
 _NAMES = {
     "loss": "loss",
     "train_loss": "loss",
@@ -35,7 +35,7 @@ _NAMES = {
     "tokens_sec": "tokens_per_s",
 }
 _OF_TIME = frozenset({"dt", "time", "iter_time", "step_time"})
-_SCALES = {"ms": 1e-3, "s": 1.0, "m": 60.0, "GB": 2.0**30, "MB": 2.0**20}
+_SCALES = {"ms": 1e-3, "s": 1.0, "m": 60.0, "GB": 2.0**30, "MB": 2.0**20, "k": 1e3, "K": 1e3, "M": 1e6}
 _TIMES = frozenset({"ms", "s", "m"})
 _TELLING = frozenset({"loss", "val_loss", "val_bpb"})
 _MOST = 64
@@ -61,6 +61,8 @@ def _named(piece: str) -> tuple[str, float] | None:
     if match is None or number is None:
         return None
     own, unit = own_name(match[1]), match[3] or ""
+    if own == "t":  # of a line it is the time
+        return None
     number = number / 1e3 if unit == "ms" else number * _SCALES.get(unit, 1.0)
     if unit in _TIMES:
         return ("step_time_s" if own in _OF_TIME else f"{own}_s"), number
@@ -72,6 +74,6 @@ def _behind(piece: str) -> tuple[str, float] | None:
     number = log_number(match[1]) if match else None
     if match is None or number is None:
         return None
-    if match[2] == "ms":
+    if match[3] == "ms":
         return "step_time_s", number / 1e3
-    return ("tokens_per_s" if match[2] == "tok/s" else "mfu"), number
+    return ("tokens_per_s", number * _SCALES.get(match[2], 1.0)) if match[3] == "tok/s" else ("mfu", number)

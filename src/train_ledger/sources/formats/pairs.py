@@ -28,6 +28,7 @@ _FACTORS = {
     "tib": 2.0**40,
     "pflops": 1e3,
 }
+_COUNTS = {"K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
 _DIVISORS = {"ms": 1e3, "us": 1e6, "gflops": 1e3}
 """Times become seconds, sizes bytes (the G of trainers is 2**30), rates TFLOP/s."""
 _AS_THEY_ARE = frozenset({"", "%", "s", "tflops", "tf", "w", "c", "mhz"})
@@ -46,8 +47,8 @@ def bare_name(name: str) -> str:
 def with_unit(text: str) -> float | None:
     """The number of `text` in the unit that we keep; None for what is no number or of an unknown unit.
 
-    >>> with_unit("153.5GB"), with_unit("45.5TFLOPS"), with_unit("N/A")
-    (164819369984.0, 45.5, None)
+    >>> with_unit("153.5GB"), with_unit("45.5TFLOPS"), with_unit("1.5K"), with_unit("N/A")
+    (164819369984.0, 45.5, 1500.0, None)
     """
     match = _AMOUNT.match(text.strip())
     if match is None:
@@ -57,6 +58,8 @@ def with_unit(text: str) -> float | None:
         return number
     if unit in _DIVISORS:
         return number / _DIVISORS[unit]
+    if match[2] in _COUNTS:
+        return number * _COUNTS[match[2]]
     return number * _FACTORS[unit] if unit in _FACTORS else None
 
 
