@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from train_ledger.sources.fact_reader import FactReader
-from train_ledger.sources.follow import FolderFollower, Follower
+from train_ledger.sources.folder import FolderFollower
+from train_ledger.sources.follow import Follower
 from train_ledger.sources.incidents import Incident, Incidents
 from train_ledger.sources.jsonl import SignalDecoder
 from train_ledger.sources.kernel_log import KernelFault, pci_address

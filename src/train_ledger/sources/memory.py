@@ -7,7 +7,8 @@ from typing import Self
 
 import msgspec
 
-from train_ledger.sources.follow import FolderFollower, Follower
+from train_ledger.sources.folder import FolderFollower
+from train_ledger.sources.follow import Follower
 from train_ledger.sources.positions import Known, Position, Start
 
 __all__ = ["Counted", "FilesMemory", "FollowerMemory"]

@@ -13,7 +13,8 @@ from typing import NamedTuple, Protocol
 
 from train_ledger.facts import Event, Fact, Step, Stretch
 from train_ledger.run_dir import RunDir
-from train_ledger.sources.follow import FolderFollower, Follower
+from train_ledger.sources.folder import FolderFollower
+from train_ledger.sources.follow import Follower
 from train_ledger.sources.jsonl import SignalDecoder
 from train_ledger.sources.memory import Counted, FilesMemory, FollowerMemory
 from train_ledger.sources.plain import Run, runs
