@@ -2,11 +2,12 @@
 
     python bench/log_latency.py [--calls 10000] [--rounds 3] [--json]
 
-A loop works for half a millisecond (it spins, which is the worst case: the interpreter lock is wanted all the
-time) and then logs a line of ten numbers; only the call is timed. The same loop without a logger shows what
-the machine itself does to a call, and `logging.FileHandler` what is common practice. The sinks that fail: one
-whose write blocks for a minute, a read-only directory, a full tmpfs (both need root to mount one, else they
-are left out), and a FIFO that nobody reads.
+A loop works for half a millisecond (it spins, which is the worst case: the interpreter lock is wanted all
+the time) and then logs a line of ten numbers; only the call is timed. The same loop without a logger shows
+what the machine itself does to a call, and `logging.FileHandler` what is common practice. `Monitor.step()`
+is timed after four phases, with all that a monitor measures by itself, alone and in a process group of gloo
+where torch is there. The sinks that fail: one whose write blocks for a minute, a read-only directory, a
+full tmpfs (both need root to mount one, else they are left out), and a FIFO that nobody reads.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+import train_ledger
 from train_ledger import SignalLogger
 
 WORK_S = 0.0005
@@ -52,8 +54,14 @@ class Distribution(NamedTuple):
     dropped: int = 0
 
 
-def measure(name: str, log: Log, calls: int, dropped: Callable[[], int] = lambda: 0) -> Distribution:
-    """Time `log` between pieces of work; the first tenth of the calls warms up."""
+def measure(
+    name: str,
+    log: Log,
+    calls: int,
+    dropped: Callable[[], int] = lambda: 0,
+    before: Callable[[], None] = lambda: None,
+) -> Distribution:
+    """Time `log` between pieces of work; the first tenth of the calls warms up. `before` is not timed."""
     took_ns = []
     loop_ns = 0
     gc.collect()
@@ -62,6 +70,7 @@ def measure(name: str, log: Log, calls: int, dropped: Callable[[], int] = lambda
         until = time.perf_counter() + WORK_S
         while time.perf_counter() < until:
             pass
+        before()
         began = time.perf_counter_ns()
         log(n)
         ended = time.perf_counter_ns()
@@ -111,6 +120,45 @@ def full(calls: int) -> Distribution | None:
             return None
         with logger_in(folder, SHORT_QUEUE_LINES) as logger:
             return measure("full tmpfs", line_by(logger), calls, lambda: logger.dropped_lines)
+
+
+def step(calls: int) -> Distribution:
+    """A whole step's line: phases, garbage collection, output, host."""
+    with tempfile.TemporaryDirectory() as folder, train_ledger.start(folder) as monitor:
+        return measure(
+            "Monitor.step()", lambda n: monitor.step(n, **FIELDS), calls, before=phases_of(monitor)
+        )
+
+
+def step_in_a_group(calls: int) -> Distribution | None:
+    """The same where a step's own work is told from its waiting; each step has two collectives."""
+    try:
+        import torch
+        import torch.distributed as dist
+    except ImportError:
+        return None
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    tensor = torch.ones(1)
+
+    def train() -> None:
+        phases()
+        dist.all_reduce(tensor)
+        dist.all_reduce(tensor)
+
+    with tempfile.TemporaryDirectory() as folder, train_ledger.start(folder) as monitor:
+        phases = phases_of(monitor)
+        result = measure("Monitor.step(), gloo", lambda n: monitor.step(n, **FIELDS), calls, before=train)
+    dist.destroy_process_group()
+    return result
+
+
+def phases_of(monitor: train_ledger.Monitor) -> Callable[[], None]:
+    def enter_and_leave() -> None:
+        for name in ("data", "forward", "backward", "optimizer"):
+            with monitor.phase(name):
+                pass
+
+    return enter_and_leave
 
 
 def file_handler(calls: int) -> Distribution:
@@ -183,6 +231,8 @@ SCENES: tuple[Callable[[int], Distribution | None], ...] = (
     full,
     fifo,
     file_handler,
+    step,
+    step_in_a_group,
 )
 
 
@@ -227,7 +277,7 @@ def main() -> None:
     print(f"{machine}, {arguments.calls} calls a scene, median of {arguments.rounds} rounds")
     print(as_text(results))
     if len(results) < len(SCENES):
-        print("left out, since mounting a tmpfs needs root: read-only directory, full tmpfs", file=sys.stderr)
+        print("left out: what needs root to mount a tmpfs, or torch", file=sys.stderr)
 
 
 if __name__ == "__main__":

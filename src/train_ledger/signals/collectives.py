@@ -51,6 +51,7 @@ class Collectives:
         self._installing = threading.Lock()
         self._originals: list[tuple[Any, str, Any]] = []
         self._seen: dict[Any, int] = {}
+        self._cuda_came = False
         self._aside = 0
         self._aside_waits = 0
         self._streams_aside: set[int] = set()
@@ -70,34 +71,43 @@ class Collectives:
 
     def step(self) -> dict[str, float]:
         """The step's fields, as `WorkClock.step`; {} where there are no ranks to wait for."""
-        torch_distributed = sys.modules.get("torch.distributed")
-        if not self._wanted or torch_distributed is None:
+        if not self._installed:
+            self.look()
+        issued = self._sequence.issued() if self._installed else None
+        if issued is None:
             return {}
-        self.look()
-        if not torch_distributed.is_available() or not torch_distributed.is_initialized():
-            return {}
-        if self.clock.line is None or (self.clock.on_cuda is None and _cuda_initialised()):
-            self.clock.line = timeline()
-        return self.clock.step(self._is_whole())
+        if self.clock.line is None or self._cuda_came:
+            self.clock.line, self._cuda_came = timeline(), False
+        return self.clock.step(self._is_whole(issued))
 
     def look(self) -> None:
-        """Install as soon as torch.distributed is there: models may be made before the first step."""
-        if self._wanted and not self._installed and _is_imported():
-            self._install(sys.modules["torch.distributed"])
+        """Install as soon as torch is there, since models may be made before the first step; see CUDA come.
 
-    def _is_whole(self) -> bool:
+        Called once a second beside the training, too.
+        """
+        if not self._wanted:
+            return
+        if not self._installed and _is_imported():
+            self._install(sys.modules["torch.distributed"])
+        if self.clock.line is not None and self.clock.on_cuda is None:
+            self._cuda_came = _cuda_initialised()
+
+    def _is_whole(self, issued: dict[Any, int]) -> bool:
         """Whether every collective of the step was seen, and every stream that ran one was waited for."""
-        seen, self._seen = self._seen, {}
-        aside, self._aside = self._aside, 0
-        aside_waits, self._aside_waits = self._aside_waits, 0
-        by_reducers = self._data_parallel.take_groups()
-        whole = (not aside or aside_waits > 0) and all(
-            group in by_reducers or number <= seen.get(group, 0)
-            for group, number in self._sequence.issued().items()
-        )
-        self._unseen = 0 if whole else self._unseen + 1
-        if self._unseen == _TOO_MANY:
-            self._warn("compute_s", _WHY_NOT)
+        whole = not self._aside or self._aside_waits > 0
+        if issued:
+            seen, self._seen = self._seen, {}
+            by_reducers = self._data_parallel.take_groups()
+            for group, number in issued.items():
+                whole = whole and (number <= seen.get(group, 0) or group in by_reducers)
+        if self._aside:
+            self._aside = self._aside_waits = 0
+        if whole:
+            self._unseen = 0
+        else:
+            self._unseen += 1
+            if self._unseen == _TOO_MANY:
+                self._warn("compute_s", _WHY_NOT)
         return whole
 
     # -- the wrappers
@@ -110,7 +120,7 @@ class Collectives:
         binding = sys.modules.get("torch._C._distributed_c10d")
         group, work = (getattr(binding, name, None) for name in ("ProcessGroup", "Work"))
         if group is None or work is None:  # a build without distributed
-            self._wanted = False
+            self._wanted = self._installed = False
             return
         for name in _ISSUING:
             self._wrap(group, name, self._issuing)
@@ -143,7 +153,7 @@ class Collectives:
 
     def close(self) -> None:
         """Put back what nobody else has wrapped since; what stays only passes on."""
-        self._wanted = False
+        self._wanted = self._installed = False
         self.clock.line = None
         self._data_parallel.close()
         for owner, name, (stored, wrapper) in reversed(self._originals):

@@ -17,18 +17,27 @@ class Sequence:
     def __init__(self) -> None:
         self._last: dict[Any, int] = {}
 
-    def issued(self) -> dict[Any, int]:
-        """How many collectives each group has issued since the last call; groups without any are left out."""
+    def issued(self) -> dict[Any, int] | None:
+        """How many collectives each group has issued since the last call; groups without any are left out.
+
+        None where there are no groups.
+        """
+        groups = _groups()
+        if not groups:
+            return None
         issued: dict[Any, int] = {}
-        last, self._last = self._last, {}
-        for group in _groups():
-            number = _number(group)
-            if number is None:
+        last = self._last
+        for group in groups:
+            try:
+                number = group._get_sequence_number_for_group()
+            except (RuntimeError, AttributeError, TypeError):  # a backend that does not count
                 continue
-            self._last[group] = number
-            more = number - last.get(group, number)
-            if more > 0:
-                issued[group] = more
+            before = last.get(group, number)
+            last[group] = number
+            if number > before:
+                issued[group] = number - before
+        if len(last) > 2 * len(groups):  # of groups that are gone
+            self._last = {group: last[group] for group in groups if group in last}
         return issued
 
 
@@ -38,10 +47,3 @@ def _groups() -> list[Any]:
         return list(getattr(world, "pg_map", ()))
     except RuntimeError:  # changed by another thread while it was copied
         return []
-
-
-def _number(group: Any) -> int | None:
-    try:
-        return int(group._get_sequence_number_for_group())
-    except (RuntimeError, AttributeError, TypeError):  # a backend that does not count
-        return None

@@ -40,7 +40,8 @@ class WorkClock:
     """
 
     def __init__(self) -> None:
-        self.line: Timeline | None = None
+        self.on_cuda: CudaTimeline | None = None
+        self._line: Timeline | None = None
         self._now: _Span | None = None
         self._earlier: deque[_Span] = deque()
         self._apart = 0
@@ -48,18 +49,23 @@ class WorkClock:
         self._waiting = False
 
     @property
-    def on_cuda(self) -> CudaTimeline | None:
-        """The line where it is one of CUDA events."""
-        return self.line if isinstance(self.line, CudaTimeline) else None
+    def line(self) -> Timeline | None:
+        """The clock; `on_cuda` is the same where it is one of CUDA events."""
+        return self._line
+
+    @line.setter
+    def line(self, line: Timeline | None) -> None:
+        self._line = line
+        self.on_cuda = line if isinstance(line, CudaTimeline) else None
 
     def begin_wait(self) -> Any:
         """Before what may wait for another rank; None where it is not to be timed."""
-        if self._now is None or self._apart or self._waiting or self.line is None:
+        if self._now is None or self._apart or self._waiting or self._line is None:
             return None
         if len(self._now.waits) >= _MOST_PAIRS:
             self._now.whole = False
             return None
-        stamp = self.line.now()
+        stamp = self._line.now()
         self._waiting = stamp is not None
         return stamp
 
@@ -68,7 +74,7 @@ class WorkClock:
         if start is None:
             return
         self._waiting = False
-        end = self.line.now() if self.line is not None else None
+        end = self._line.now() if self._line is not None else None
         if self._now is None:
             return
         if end is None:
@@ -78,7 +84,7 @@ class WorkClock:
 
     def enter_apart(self) -> bool:
         """A phase begins that is no part of the rank's own work; False where it is another thread's."""
-        stamp = self.line.now() if self.line is not None and self._now is not None else None
+        stamp = self._line.now() if self._line is not None and self._now is not None else None
         if stamp is None:
             return False
         self._apart += 1
@@ -89,9 +95,9 @@ class WorkClock:
     def leave_apart(self, counts: bool = True) -> None:
         """It ends, as often as it began; its time is own work after all where it does not count."""
         self._apart -= 1
-        if self._apart or self._now is None or self.line is None or not counts:
+        if self._apart or self._now is None or self._line is None or not counts:
             return
-        end = self.line.now()
+        end = self._line.now()
         if end is None:
             self._now.whole = False
         else:
@@ -102,9 +108,9 @@ class WorkClock:
 
         Returns the fields of the newest step that is reckoned: on the wall this one, on CUDA an earlier one.
         """
-        if self.line is None:
+        if self._line is None:
             return {}
-        stamp = self.line.now()
+        stamp = self._line.now()
         if self._now is not None:
             self._now.end = stamp
             self._now.whole &= whole and stamp is not None and self._now.start is not None
@@ -116,11 +122,11 @@ class WorkClock:
 
     def _reckoned(self) -> dict[str, float]:
         fields: dict[str, float] = {}
-        assert self.line is not None  # noqa: S101 – asked only where there is one
+        assert self._line is not None  # noqa: S101 – asked only where there is one
         while self._earlier:
             span = self._earlier[0]
             late = len(self._earlier) > _STEPS_KEPT
-            if not late and span.end is not None and not self.line.passed(span.end):
+            if not late and span.end is not None and not self._line.passed(span.end):
                 break
             self._earlier.popleft()
             if late or span.end is None:
@@ -134,8 +140,8 @@ class WorkClock:
         return fields
 
     def _fields(self, span: _Span) -> dict[str, float]:
-        assert self.line is not None  # noqa: S101
-        between = self.line.between
+        assert self._line is not None  # noqa: S101
+        between = self._line.between
         waited = apart = 0.0
         try:
             for start, end in span.waits:
