@@ -35,7 +35,8 @@ _FRONTS = tuple(
         r"\[rank(?P<rank>\d{1,7})\]:?[ ]?",
         r"\[default(?P<local_rank>\d{1,4})\]:[ ]?",
         r"\[(?P<host>[A-Za-z][\w.-]{0,80}):(?P<rank>\d{1,7})\](?::[ ]?|[ ](?=\[))",
-        r"(?P<host>[A-Za-z0-9][\w.-]{0,80}):[ ](?=\[(?:rank|default|[EWIF]\d{0,4}[ ])|Traceback \(most)",
+        r"(?P<host>(?!\d{1,6}:)[A-Za-z0-9][\w.-]{0,80}):[ ]"
+        r"(?=\[(?:rank|default|[EWIF]\d{0,4}[ ])|Traceback \(most)",
         r"\d{1,6}:[ ](?=\[(?:rank|default|[EWIF]\d{0,4}[ ])|Traceback \(most)",
     )
 )

@@ -285,6 +285,34 @@ def test_a_connection_of_another_program_is_no_lost_peer(error: str) -> None:
     assert facts_of(f"wandb: WARNING {retried}, retrying") == []
 
 
+@pytest.mark.parametrize("front", ["3: ", "node-07: ", "node-07: [rank3]: "])
+def test_a_traceback_behind_the_name_of_a_task_or_a_host(front: str) -> None:
+    fault = fault_of([*trace("ValueError: boom", front), f"{front}and so on"])
+    assert (fault.fault, fault.details["type"], fault.details["message"]) == (
+        "exception",
+        "ValueError",
+        "boom",
+    )
+    assert fault.host == ("node-07" if "node" in front else None)
+
+
+def test_a_traceback_that_broke_off_is_not_waited_for_for_ever() -> None:
+    broken = trace("", "[rank3]: ")[:2]
+    reader = FactReader("train.log")
+    reader.feed("\n".join([*broken, *["words"] * 5000, ""]).encode())
+    assert reader.lines == 5002
+    assert [it.fault for it in reader.end() if isinstance(it, Fault)] == []
+    assert not any(it.wants_more for it in reader._openers)
+
+
+@pytest.mark.parametrize(
+    ("word", "fault", "number"), [("Killed", "killed", 9), ("Segmentation fault", "signal", 11)]
+)
+def test_a_process_that_the_shell_saw_end(word: str, fault: str, number: int) -> None:
+    told = fault_of(f"/bin/bash: line 7:  4100 {word}                  python train.py")
+    assert (told.fault, told.details) == (fault, {"number": number, "pid": 4100})
+
+
 def test_a_warning_of_nccl_that_is_no_trouble_is_none() -> None:
     assert facts_of("gpu-a:41:77 [3] graph/xml.cc:12 NCCL WARN No NVLink topology file is given") == []
 

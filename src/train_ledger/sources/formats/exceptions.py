@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import signal
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from train_ledger.facts import Fact, Fault
@@ -42,8 +43,16 @@ _SIGNALS = {
     "Illegal instruction": int(signal.SIGILL),
     "Floating point exception": int(signal.SIGFPE),
 }
+_OF_SHELL = {**_SIGNALS, "Killed": int(signal.SIGKILL), "Terminated": int(signal.SIGTERM)}
 _FATAL = re.compile(rf"Fatal Python error: ({'|'.join(_SIGNALS)})")
 _OF_LAUNCHER = ("ChildFailedError", "SignalException", "CalledProcessError", "RendezvousConnectionError")
+_FRONT = re.compile(r"([\w.-]{1,80}): ")
+_ENDED = re.compile(
+    r"\bline \d{1,6}:\s{1,8}(\d{1,10})\s{1,8}(Killed|Terminated|" + "|".join(_SIGNALS) + r")\b"
+)
+_QUIET_LINES = 1000
+"""After so many lines of others a traceback that broke off is not waited for."""
+_MOST_HOSTS = 4096
 _PARTS = {"B": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 _LONGEST = 500
 
@@ -60,27 +69,45 @@ class Exceptions:
         b"Error: A call",
         b"CUDA error: ",
         b"Fatal Python error: ",
+        b": line ",
     )
     knows: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self) -> None:
         self._tracebacks = Tracebacks()
+        self._hosts: set[str] = set()
         self._number = 0
+        self._quiet = 0
 
     @property
     def wants_more(self) -> bool:
-        return self._tracebacks.wants_more
+        return self._tracebacks.wants_more and self._quiet < _QUIET_LINES
 
     def read(self, line: LogLine, source: str) -> Iterable[Fact]:
         self._number = _number(source, self._number)
-        in_front = line.rank is not None
         was_open = self._tracebacks.wants_more
+        line = self._of_traceback(line) if was_open else line
+        in_front = line.rank is not None
+        if "Traceback" in line.text or line.text[:1] == " ":
+            self._quiet = 0
+            if line.host is not None and len(self._hosts) < _MOST_HOSTS:
+                self._hosts.add(line.host)
+        else:
+            self._quiet += 1
         raised = self._tracebacks.add(line, self._number, source, in_front=in_front)
         if raised is not None:
             return _of(raised, line)
         if was_open and line.text[:1] in " \t":
             return ()  # a frame, in which source code stands
         return _bare(line, source)
+
+    def _of_traceback(self, line: LogLine) -> LogLine:
+        """The line without what srun or pdsh put in front of the traceback, and so of this line, too."""
+        front = _FRONT.match(line.text) if line.rank is None and line.host is None else None
+        if front is None or not (front[1].isdecimal() or front[1] in self._hosts):
+            return line
+        host = None if front[1].isdecimal() else front[1]
+        return replace(line, text=line.text[front.end() :], host=host)
 
     def end(self) -> Iterable[Fact]:
         return ()
@@ -118,14 +145,25 @@ def _bare(line: LogLine, source: str) -> Iterable[Fact]:
     if "oom-kill" in line.text or "Killed process" in line.text:
         return  # the kernel's, of host memory
     if fatal := _FATAL.search(line.text):
-        details = {"number": _SIGNALS[fatal[1]], "message": fatal[0]}
-        yield Fault(line.t, "signal", line.rank, host=line.host, source=source, details=details)
-        return
+        yield _signalled(line, source, fatal[1], {"message": fatal[0]})
+    elif ended := _ENDED.search(line.text):
+        yield _signalled(line, source, ended[2], {"pid": int(ended[1])})
+    else:
+        yield from _named(line, source)
+
+
+def _signalled(line: LogLine, source: str, word: str, details: dict[str, Any]) -> Fault:
+    code = "killed" if word == "Killed" else "signal"
+    told = {"number": _OF_SHELL[word], **details}
+    return Fault(line.t, code, line.rank, host=line.host, source=source, details=told)
+
+
+def _named(line: LogLine, source: str) -> Iterable[Fact]:
     code, more = named(line.text)
     if "CUDA error: " in line.text and code == "exception":
         more = {"type": "CUDA error"}
     if (code != "exception" or more) and "Watchdog caught" not in line.text:
-        details = {"message": line.text.strip()[:_LONGEST], **more}
+        details: dict[str, Any] = {"message": line.text.strip()[:_LONGEST], **more}
         yield Fault(line.t, code, line.rank, host=line.host, source=source, details=details)
 
 
