@@ -44,7 +44,10 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 """
 """The seed's exporter sleeps when it has read all files, and only then."""
 
-_T0 = 1_700_000_000
+_T0 = time.time()
+_STEP_S = 0.002
+"""So the last line is of now, however many there are: figures of ranks that are silent are not shown."""
+
 _BODIES = 97
 _MTAIL_FIELDS = 10
 _HEAD_LINES = 100
@@ -62,7 +65,7 @@ def lines(rank: int, names: list[str], first: int, count: int) -> list[bytes]:
     ]
     line = '{{"t": {t:.6f}, "step": {step}, "rank": {rank}, "attempt": 0, {body}}}\n'
     return [
-        line.format(t=_T0 + step * 1.01, step=step, rank=rank, body=bodies[step % _BODIES]).encode()
+        line.format(t=_T0 + step * _STEP_S, step=step, rank=rank, body=bodies[step % _BODIES]).encode()
         for step in range(first, first + count)
     ]
 
@@ -227,7 +230,7 @@ class Scrapes:
         return f"{figures} of {len(waits)} scrapes"
 
 
-def scrape(folder: Path, scratch: Path, names: list[str], ranks: int, steady_s: int) -> None:
+def scrape(folder: Path, scratch: Path, names: list[str], ranks: int, from_step: int, steady_s: int) -> None:
     """Scrapes while a backlog is read and while lines trickle in."""
     grown = RunDir(scratch / "grown")
     grown.signals.mkdir(parents=True)
@@ -254,7 +257,7 @@ def scrape(folder: Path, scratch: Path, names: list[str], ranks: int, steady_s: 
                 began_s = time.perf_counter()
                 for rank in range(ranks):
                     with grown.signals_of(rank).open("ab") as file:
-                        file.writelines(lines(rank, names, 10_000_000 + second, 1))
+                        file.writelines(lines(rank, names, from_step + second, 1))
                 wall_s, cpu_s, peak = _turn(process)
                 time.sleep(max(0.0, 1.0 - (time.perf_counter() - began_s)))
         print(f"at a line a rank and second (a look: {cpu_s * 1e3:.0f} ms CPU, peak {peak:.0f} MB): {steady}")
@@ -296,7 +299,7 @@ def main() -> None:
         print(f"{asked.ranks} ranks × {asked.mb:g} MiB: {lines_are}")
         compare(folder, scratch, names, total, set(asked.only))
         if not asked.only or "train-ledger" in asked.only:
-            scrape(folder, scratch, names, asked.ranks, asked.steady)
+            scrape(folder, scratch, names, asked.ranks, total // asked.ranks, asked.steady)
 
 
 if __name__ == "__main__":
