@@ -28,6 +28,13 @@ def test_one_step_told_twice_has_the_values_of_both() -> None:
     assert (one.t, one.values) == (7.0, {"loss": 2.51, "grad_norm": 1.0})
 
 
+def test_who_does_the_skipping_has_counted_more_than_who_looks_on() -> None:
+    for pair in ((1585.0, 0.0), (0.0, 1585.0)):
+        (one,) = joined(*(step(1, skipped=it) for it in pair))
+        assert isinstance(one, Step)
+        assert one.values == {"skipped": 1585.0}
+
+
 def test_steps_of_other_ranks_and_attempts_are_others() -> None:
     facts = [step(1, 1), step(1, 2), step(1, 1, attempt=1), step(2, 1, attempt=1)]
     assert joined(*facts) == facts

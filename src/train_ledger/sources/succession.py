@@ -89,7 +89,7 @@ class Succession:
             rank=before.rank if before.rank == fact.rank else None,
             t=before.t if math.isfinite(before.t) else fact.t,
             host=before.host or fact.host,
-            values={**before.values, **fact.values},
+            values=_both(before.values, fact.values),
         )
         return True
 
@@ -143,6 +143,14 @@ def _forget(places: dict[_Key, int], queue: Container[int]) -> None:
     if len(places) > 4 * _WAITING:
         for key in [key for key, place in places.items() if place not in queue]:
             del places[key]
+
+
+def _both(before: Mapping[str, float], after: Mapping[str, float]) -> dict[str, float]:
+    """The values of one step that two told: who does the skipping has counted more than who only looks on."""
+    values = {**before, **after}
+    if "skipped" in before and "skipped" in after:
+        values["skipped"] = max(before["skipped"], after["skipped"])
+    return values
 
 
 def _same(fact: Fault) -> tuple[object, ...]:

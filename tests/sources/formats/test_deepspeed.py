@@ -20,6 +20,12 @@ def engine(step: int, skipped: int = 0) -> str:
     return f"{FRONT}step={step}, skipped={skipped}, lr=[1.5e-05, 1.5e-05], mom=[(0.9, 0.95), (0.9, 0.95)]"
 
 
+def test_a_time_in_milliseconds_at_the_end_of_a_name_is_no_row_of_timers() -> None:
+    line = "epoch: 0 | step: 3 | ppo_ep: 1 | act_loss: 5.5 | cri_loss: 5.25 | training_time (ms): 4350.5"
+    (found,) = steps(DeepSpeed(), line)
+    assert (found.step, found.values["act_loss"], found.values["training_time_ms"]) == (3, 5.5, 4350.5)
+
+
 def test_an_engine_tells_step_skips_and_rate_and_whose_they_are() -> None:
     (step,) = steps(DeepSpeed(), engine(40, 6))
     assert (step.t, step.step, step.rank) == (T, 40, 0)

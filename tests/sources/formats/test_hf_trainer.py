@@ -112,6 +112,11 @@ def test_a_record_of_ms_swift_tells_its_step_itself() -> None:
     assert (end.name, end.step, end.details["eval_loss"]) == ("eval_end", 15, 0.25)
 
 
+def test_transformers_3_printed_the_step_in_each_record() -> None:
+    (step,) = facts("  0%|          | 0/90 [00:00<?, ?it/s]" + record().rstrip("}") + ", 'step': 500}")
+    assert (step.step, step.values) == (500, {"loss": 2.5, "grad_norm": 1.25, "lr": 4.9e-05, "epoch": 0.5})
+
+
 def test_a_bar_that_comes_later_is_not_that_of_the_record() -> None:
     found = facts(record(), "something else is printed", "\r" + bar(17, 100))
     assert [it.name for it in found] == ["metrics"]

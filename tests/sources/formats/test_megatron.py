@@ -33,6 +33,18 @@ def line(number: int, front: str = "", **values: str) -> str:
 
 
 DIALECTS = {
+    "2024, two names in one piece": (
+        " iteration       10/   90000 | elapsed time per iteration (ms): 2500.0 | iteration time: 2.500 s"
+        " samples/sec: 3.5 | tokens/sec/gpu: 8000.5 | consumed tokens: 1.25B | eta: 0:02:11 |"
+        " lm loss: 4.0E+00 |",
+        {
+            "step_time_s": 2.5,
+            "samples_per_second": 3.5,
+            "tps": 8000.5,
+            "consumed_tokens": 1.25e9,
+            "loss": 4.0,
+        },
+    ),
     "2019, names without a sign": (
         " iteration      500/     600 | elapsed time per iteration (ms): 792.5 | learning rate 1.500E-05 |"
         " lm loss 8.125000E-04 | loss scale 8192.0 |",

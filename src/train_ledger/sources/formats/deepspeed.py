@@ -89,7 +89,7 @@ class DeepSpeed:
 
     def read(self, line: LogLine, source: str) -> Iterator[Fact]:
         text = line.text
-        if "time (ms)" in text:
+        if "time (ms) |" in text:
             yield from self._timers.facts(line, source)
         elif (match := _STEP.search(text)) and not is_source_code(text[: match.start()]):
             yield from self._engine(match, line, source)

@@ -17,8 +17,8 @@ __all__ = ["Session", "Where"]
 _MOST_BARS = 3
 """Bars of others (of an evaluation, of a loader) that tqdm may draw between a record and the training's."""
 _BAR_RESOLUTION_S = 1.0
-_OF_SWIFT = re.compile(r"(\d{1,12})/\d{1,12}\Z")
-"""ms-swift adds the step and the last one to each record."""
+_STEP = re.compile(r"(\d{1,12})(?:/\d{1,12})?\Z")
+"""ms-swift adds the step and the last one to each record; transformers 3 printed the step, too."""
 _SPEAKS_OF_STEPS = ("loss", "grad_norm", "learning_rate")
 
 
@@ -85,7 +85,7 @@ class Session:
             yield from self._bar(part, where)
         elif is_record(part.words):
             yield from self.pass_over()
-            told = _OF_SWIFT.match(part.words.get("global_step/max_steps", ""))
+            told = _STEP.match(part.words.get("global_step/max_steps") or part.words.get("step", ""))
             if told is not None:
                 yield from self._numbered(part, int(told[1]), where)
                 return

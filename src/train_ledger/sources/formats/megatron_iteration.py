@@ -32,6 +32,7 @@ _NAMES: dict[str, tuple[str, float]] = {
     "elapsedtimeperiterationms": ("step_time_s", 1e3),
     "elapsedtimeperiterations": ("step_time_s", 1.0),
     "timeperiterationms": ("step_time_s", 1e3),
+    "iterationtime": ("step_time_s", 1.0),
     "trainsteptimingins": ("step_time_s", 1.0),
     "learningrate": ("lr", 1.0),
     "lr": ("lr", 1.0),
@@ -60,6 +61,7 @@ _NAMES: dict[str, tuple[str, float]] = {
     "tokenspergputokenssgpu": ("tps", 1.0),
     "tokenssgpuinstharmonicmean": ("tps", 1.0),
     "tokenspersecpergpu": ("tps", 1.0),
+    "tokenssecgpu": ("tps", 1.0),
     "mfu": ("mfu", 1.0),
     "peakmemoryusage": ("mem_allocated_peak", 1.0),
     "samplessec": ("samples_per_second", 1.0),
@@ -72,6 +74,8 @@ _NO_SIGN = re.compile(
     r"\s{0,8}([A-Za-z][A-Za-z ]{1,40}?) {1,4}([-+]?\d[\d.]{0,20}(?:[eE][-+]?\d{1,3})?)\s{0,8}\Z"
 )
 """A name and its number as the first versions wrote them (2019, 2020)."""
+_SECOND = re.compile(r"(?<=[\d.]) m?s (?=[A-Za-z][\w/ ]{0,40}: )")
+"""Behind a time in a piece, where another name begins without a `|`."""
 _REMAINING = re.compile(r"\d:\d\d\s{0,8}\Z")
 """A clock at the end of a piece: how long it will take (nanotron)."""
 
@@ -137,7 +141,9 @@ def _pieces(rest: str) -> list[str]:
 def fields_of(pieces: list[str]) -> dict[str, float]:
     """The values of the pieces under our names; the first of two spellings of one field counts."""
     values: dict[str, float] = {}
-    for name, text in pairs_in(map(_with_sign, pieces)):
+    for name, text in pairs_in(
+        _with_sign(it) for piece in pieces for it in _SECOND.sub("|", piece).split("|")
+    ):
         for part, number in numbers_of(name, text):
             average = part.endswith(" avg") and part != name
             field, divisor = _NAMES.get(bare_name(part[:-4] if average else part), (own_name(part), 1.0))

@@ -14,7 +14,8 @@ __all__ = ["values_of_pieces"]
 
 _N = r"[-+]?(?:\d[\d.,]{0,30}(?:[eE][-+]?\d{1,4})?|nan|inf)"
 _NAMED = re.compile(
-    rf"\(?([A-Za-z][\w/ ]{{0,40}}?):? {{0,8}}({_N}) ?(ms|s|m|%|GB|MB|[kKM])?( {{0,2}}\([^()]{{0,20}}z\))?\)?\Z"
+    rf"\(?([A-Za-z][\w/ ]{{0,40}}?):? {{0,8}}({_N}) ?(ms|s|m|%|GB|MB|[kKM])?"
+    r"( {0,2}\([^()]{0,20}z\))?\)?\Z"
 )
 _BEHIND = re.compile(rf"\(?({_N})(k|K|M)? ?(ms|%? bf16 MFU|%? MFU|tok/s)\)?\Z")
 _NAMES = {
