@@ -293,6 +293,17 @@ class TestFolder:
             numbers += [int(line) for line in read(follower, max_bytes=max_bytes)]
         assert numbers == list(range(2010))
 
+    def test_a_newer_file_that_lost_its_name_waits_for_the_older_ones_too(self, tmp_path: Path) -> None:
+        append(tmp_path / "a.log.1", b"%099d\n" % 1 * 2000)
+        append(tmp_path / "a.log", b"2\n")
+        follower = FolderFollower(tmp_path, rotated)
+        lines = read(follower, max_bytes=1)
+        (tmp_path / "a.log").unlink()
+        append(tmp_path / "a.log", b"3\n")
+        while len(lines) < 2002:
+            lines += read(follower, max_bytes=1)
+        assert lines[2000:] == [b"2", b"3"]
+
     def test_no_file_runs_ahead_of_the_others(self, tmp_path: Path) -> None:
         for rank in range(4):
             append(tmp_path / f"rank.{rank}", b"%099d\n" % 1 * 10_000)

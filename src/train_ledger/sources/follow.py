@@ -45,18 +45,18 @@ class Name:
     path: str
 
 
+Order = tuple[int, int, Name]
+"""A file's series, the look that found it and its name then: renaming makes no file older or newer."""
+
+
 @dataclass(slots=True)
 class _Followed:
     stream: Stream
     name: Name
     identity: Identity
+    order: Order
     named: bool = True
     quiet_since: float | None = None
-
-    @property
-    def order(self) -> tuple[int, bool, Name]:
-        """Within a series a file that lost its name is older than those that have one."""
-        return self.name.series, self.named, self.name
 
 
 class Follower:
@@ -75,6 +75,8 @@ class Follower:
         self._is_behind = False
         self._drain_s = drain_s
         self._files: dict[Identity, _Followed] = {}
+        self._lost: dict[Identity, Order] = {}
+        self._looks = 0
         self._last_series = -1
         self._start = Start()
         self._known = Known()
@@ -147,7 +149,7 @@ class Follower:
         for followed in self._in_turn(news):
             if left <= 0:
                 break
-            series, stream = followed.name.series, followed.stream
+            series, stream = followed.order[0], followed.stream
             if series not in waiting:
                 left -= min(share, stream.unread_bytes)
                 self._last_series = series
@@ -160,7 +162,7 @@ class Follower:
     def _in_turn(self, news: list[_Followed]) -> list[_Followed]:
         """Beginning with the series after the one that was read last, since a poll may not get through."""
         news.sort(key=lambda followed: followed.order)
-        start = bisect_right(news, self._last_series, key=lambda followed: followed.name.series)
+        start = bisect_right(news, self._last_series, key=lambda followed: followed.order[0])
         return news[start:] + news[:start]
 
     def _read(self, followed: _Followed, share: int) -> list[Block]:
@@ -181,6 +183,7 @@ class Follower:
     def _look(self) -> list[_Followed]:
         """The files that have something new."""
         names = self._names()
+        self._looks += 1
         if self._is_quiet(names) and not self._part_has_news(names):
             return []
         for followed in self._files.values():
@@ -236,7 +239,8 @@ class Follower:
         if not stat.S_ISREG(status.st_mode) or identity in self._files:  # swapped between the two looks
             os.close(fd)
             return None, status
-        followed = _Followed(Stream(fd, name.path, self.skipped), name, identity, named=False)
+        order = self._lost.pop(identity, None) or (name.series, self._looks, name)
+        followed = _Followed(Stream(fd, name.path, self.skipped), name, identity, order, named=False)
         self._files[identity] = followed
         self._resume(followed)
         return followed, status
@@ -287,6 +291,7 @@ class Follower:
         """Let a file go that cannot be read now, and remember how far it was read."""
         self.troubles.met(followed.name.path, error)
         self._known.add(followed.stream.position(followed.identity))
+        self._lost[followed.identity] = followed.order
         self._drop(followed)
 
     def _forget(self, followed: _Followed) -> None:
