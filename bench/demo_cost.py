@@ -15,6 +15,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,31 +25,46 @@ from train_ledger.chaos import hang_drill
 STEPS = 1000
 
 
+class Stopwatch:
+    """Adds up the processor time of calls, less what it costs to ask for it, which each step tells anew."""
+
+    def __init__(self) -> None:
+        self._spent_s = self._empty_s = 0.0
+        self._calls = self._empty = 0
+
+    def call(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        started = time.thread_time()
+        result = function(*arguments, **options)
+        self._spent_s += time.thread_time() - started
+        self._calls += 1
+        return result
+
+    def calibrate(self) -> None:
+        started = time.thread_time()
+        self._empty_s += time.thread_time() - started
+        self._empty += 1
+
+    @property
+    def seconds(self) -> float:
+        return self._spent_s - self._calls * self._empty_s / self._empty
+
+
 class Timed:
     """A monitor whose calls from the training thread are added up."""
 
     def __init__(self, monitor: Any) -> None:
         self._monitor = monitor
-        self.calls_s = 0.0
+        self.watch = Stopwatch()
         clock = monitor._collectives.clock
-        clock.begin_wait, clock.end_wait = self._added(clock.begin_wait), self._added(clock.end_wait)
+        clock.begin_wait = partial(self.watch.call, clock.begin_wait)
+        clock.end_wait = partial(self.watch.call, clock.end_wait)
 
     def step(self, n: int, **fields: float) -> None:
-        started = time.thread_time()
-        self._monitor.step(n, **fields)
-        self.calls_s += time.thread_time() - started
-
-    def _added(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        def timed(*arguments: Any) -> Any:
-            started = time.thread_time()
-            result = call(*arguments)
-            self.calls_s += time.thread_time() - started
-            return result
-
-        return timed
+        self.watch.calibrate()
+        self.watch.call(self._monitor.step, n, **fields)
 
     def phase(self, name: str) -> TimedPhase:
-        return TimedPhase(self, self._monitor.phase(name))
+        return TimedPhase(self.watch, self._monitor.phase(name))
 
     def close(self) -> None:
         self.threads_s = _our_threads_s()
@@ -56,18 +72,14 @@ class Timed:
 
 
 class TimedPhase:
-    def __init__(self, owner: Timed, phase: Any) -> None:
-        self._owner, self._phase = owner, phase
+    def __init__(self, watch: Stopwatch, phase: Any) -> None:
+        self._watch, self._phase = watch, phase
 
     def __enter__(self) -> None:
-        started = time.thread_time()
-        self._phase.__enter__()
-        self._owner.calls_s += time.thread_time() - started
+        self._watch.call(self._phase.__enter__)
 
     def __exit__(self, *error: Any) -> None:
-        started = time.thread_time()
-        self._phase.__exit__(*error)
-        self._owner.calls_s += time.thread_time() - started
+        self._watch.call(self._phase.__exit__, *error)
 
 
 def _our_threads_s() -> float:
@@ -94,7 +106,7 @@ def main() -> None:
         json.loads(line) for line in (run / "signals" / f"rank_{rank:05d}.jsonl").read_text().splitlines()
     ]
     steps_s = sum(line.get("step_time_s", 0.0) for line in lines)
-    calls_s, threads_s = timed[0].calls_s, timed[0].threads_s
+    calls_s, threads_s = timed[0].watch.seconds, timed[0].threads_s
     share = 100 * (calls_s + threads_s) / steps_s
     calls_us, threads_us = 1e6 * calls_s / STEPS, 1e6 * threads_s / STEPS
     said = f"calls {calls_us:.0f} µs and threads {threads_us:.0f} µs a step: {share:.2f} %"
