@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 from collections.abc import Iterator
 from itertools import pairwise
@@ -21,6 +22,7 @@ from train_ledger.run_dir import RunDir
 
 BEGAN_T = 1_800_000_000.0
 RANKS = 3
+EXAMPLES = int(os.environ.get("FOLLOW_EXAMPLES", "40"))
 
 
 def story(rank: int, chance: random.Random) -> bytes:
@@ -62,7 +64,7 @@ def write(run: RunDir, stories: list[bytes], cut: float, before: float) -> None:
 
 
 @given(seed=st.integers(0, 1000), cuts=st.lists(st.floats(0, 1), min_size=1, max_size=5))
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 def test_an_exporter_that_is_started_anew_shows_what_one_shows_that_never_was(
     tmp_path_factory: pytest.TempPathFactory, seed: int, cuts: list[float]
 ) -> None:
