@@ -56,6 +56,17 @@ def test_a_fault_is_told_once_but_an_xid_every_time() -> None:
     assert len(joined(xid(1.0), xid(2.0), xid(2.0))) == 2
 
 
+def test_an_error_or_timeout_that_turns_out_an_error_is_one_error() -> None:
+    work = {"what": "failure", "seq": 64, "group": "0"}
+    failure = Fault(1.0, "watchdog_timeout", 3, source="a:1", details=work)
+    error = Fault(1.5, "nccl_error", 3, source="a:2", details={"message": "remote process exited"})
+    (one,) = joined(failure, error)
+    assert isinstance(one, Fault)
+    assert (one.fault, one.t, one.details) == ("nccl_error", 1.0, {**work, **error.details})
+    timeout = Fault(1.0, "watchdog_timeout", 3, source="a:1", details={**work, "what": "timeout"})
+    assert joined(timeout, error) == [timeout, error]
+
+
 def test_two_readers_of_one_line_tell_one_fault() -> None:
     first = Fault(None, "nccl_error", 0, source="a:1", details={"what": "peer_gone"})
     second = Fault(5.0, "nccl_error", 0, source="a:1", details={"type": "RuntimeError"})

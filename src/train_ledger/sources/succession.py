@@ -48,7 +48,9 @@ class Succession:
                 return
             self._steps[fact.rank] = self._put(fact)
         elif isinstance(fact, Fault):
-            if self._joins_line(fact) or self._joins_timeout(fact) or self._was_told(fact):
+            if self._joins_line(fact) or self._joins_timeout(fact) or self._is_the_failure(fact):
+                return
+            if self._was_told(fact):
                 return
             self._faults[(fact.source, fact.fault)] = self._put(fact)
             if fact.fault == "watchdog_timeout":
@@ -120,6 +122,22 @@ class Succession:
         joined = replace(before, details={**fact.details, **before.details})
         for same in _same(before):
             self._told.pop(same, None)
+        if self._was_told(joined):
+            del self._queue[place]
+        else:
+            self._queue[place] = joined
+        return True
+
+    def _is_the_failure(self, fact: Fault) -> bool:
+        """The watchdog's line `either an error or timeout`, without one of a timeout, was of an error."""
+        place, before = self._waiting(self._timeouts, fact.rank)
+        if fact.fault != "nccl_error" or fact.rank is None or not isinstance(before, Fault):
+            return False
+        if before.fault != "watchdog_timeout" or before.details.get("what") != "failure":
+            return False
+        for same in _same(before):
+            self._told.pop(same, None)
+        joined = replace(before, fault="nccl_error", details={**before.details, **fact.details})
         if self._was_told(joined):
             del self._queue[place]
         else:

@@ -20,6 +20,15 @@ def engine(step: int, skipped: int = 0) -> str:
     return f"{FRONT}step={step}, skipped={skipped}, lr=[1.5e-05, 1.5e-05], mom=[(0.9, 0.95), (0.9, 0.95)]"
 
 
+def test_the_timer_alone_counts_where_nothing_else_tells_steps() -> None:
+    lines = [
+        f"[2021-02-03 04:05:{at:02},250] [INFO] [timer.py:1:stop] 0/{at}0, SamplesPerSec=9.5" for at in (1, 2)
+    ]
+    assert [it.step for it in steps(DeepSpeed(), *lines)] == [10, 20]
+    engine = "[2021-02-03 04:05:00,250] [INFO] [logging.py:1:log_dist] [Rank 0] step=5, skipped=0, lr=[0.5]"
+    assert [it.step for it in steps(DeepSpeed(), engine, *lines)] == [5, 5, 5]
+
+
 def test_a_time_in_milliseconds_at_the_end_of_a_name_is_no_row_of_timers() -> None:
     line = "epoch: 0 | step: 3 | ppo_ep: 1 | act_loss: 5.5 | cri_loss: 5.25 | training_time (ms): 4350.5"
     (found,) = steps(DeepSpeed(), line)

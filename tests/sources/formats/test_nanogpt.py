@@ -87,6 +87,16 @@ DIALECTS = {
         10,
         {"loss": 9.25, "lr": 4e-5, "tokens_per_s": 176500.0},
     ),
+    "llama2.c": (
+        "490 | loss 5.7500 | lr 4.900000e-05 | 8060.50ms | mfu 0.25%",
+        490,
+        {"loss": 5.75, "lr": 4.9e-5, "step_time_s": 8.0605, "mfu": 0.25},
+    ),
+    "torchtune": (
+        "Step 3 | loss:2.0625 lr:2e-05 tokens_per_second_per_gpu:57.5",
+        3,
+        {"loss": 2.0625, "lr": 2e-5, "tps": 57.5},
+    ),
     "nanochat": (
         "step 00005/21400 (0.02%) | loss: 8.5 | lrm: 0.50 | dt: 2800.00ms | tok/sec: 18,724 | bf16_mfu:"
         " 41.5 |"
@@ -141,6 +151,8 @@ def test_the_same_text_within_a_program_is_no_step(text, ahead) -> None:
         "iter 5: loss is 3.2, time 5ms",
         "iter 5: loss 3.2 (best of 7 runs so far, see above)",
         "250 train 4",
+        "12 | loss of the second row | 3.5",
+        "Step 3 | loss:low",
         "epoch 250 train 4.125000",
         "    train loss 5.5, val loss 6.5",
         "def get_bs(step: int): return 5",

@@ -313,6 +313,23 @@ def test_a_process_that_the_shell_saw_end(word: str, fault: str, number: int) ->
     assert (told.fault, told.details) == (fault, {"number": number, "pid": 4100})
 
 
+def test_a_warning_of_nccl_names_its_host() -> None:
+    fault = fault_of(
+        "gpu-a:41:77 [3] ib_plugin.c:9 NCCL WARN NET/IB : Got completion from peer 10.0.0.4<5> with status=12"
+        " opcode=0 len=0 vendor err 129 (Recv)"
+    )
+    assert (fault.fault, fault.host, fault.details["local_gpu"]) == ("nccl_error", "gpu-a", 3)
+
+
+def test_what_an_error_of_nccl_means_stands_in_the_next_line_and_is_none_of_its_own() -> None:
+    lines = [
+        "[rank3]:[E P.cpp:9] [PG 0 Rank 3] thread terminated with exception: NCCL error: remote exit",
+        "ncclRemoteError: A call failed possibly due to a network error.",
+    ]
+    (fault,) = facts_of(*lines)
+    assert (fault.fault, fault.rank) == ("nccl_error", 3)
+
+
 def test_a_warning_of_nccl_that_is_no_trouble_is_none() -> None:
     assert facts_of("gpu-a:41:77 [3] graph/xml.cc:12 NCCL WARN No NVLink topology file is given") == []
 

@@ -86,6 +86,7 @@ class DeepSpeed:
         self._overflows = Overflows()
         self._chat = ChatSteps()
         self._step: int | None = None
+        self._is_told_steps = False
 
     def read(self, line: LogLine, source: str) -> Iterator[Fact]:
         text = line.text
@@ -125,19 +126,23 @@ class DeepSpeed:
             values["mom"] = momentum
         front, step = read_front(line, line.text[: match.start()]), int(match[1])
         if step:
+            self._is_told_steps = True
             yield from self._number(step, values, front, source)
         else:
             yield Event(front.t, "engine_start", front.rank, None, 0, front.host, source, dict(values))
 
     def _throughput(self, match: re.Match[str], line: LogLine, source: str) -> Iterator[Step]:
-        """The timer's line; before 2022 it counts micro-batches, so it is of the last step that was told."""
+        """The timer's line; before 2022 it counts micro-batches, so it is of the last step that was told.
+
+        Its own count is taken where nothing else tells steps.
+        """
         values: dict[str, float] = {}
         for name, text in _PAIR.findall(line.text[match.end() :]):
             number = with_unit(text)
             if number is not None and isfinite(number):
                 values[_TIMER_NAMES.get(own_name(name).replace("_", ""), own_name(name))] = number
         front = _of_rank_0(read_front(line, line.text[: match.start()]))
-        if self._chat.is_on or (match[1] is None and self._step is not None):
+        if self._chat.is_on or (match[1] is None and self._is_told_steps):
             step = self._chat.number + 1 if self._chat.is_on else self._step or 0
             yield Step(front.t, step, front.rank, 0, front.host, source, values)
         else:
@@ -156,6 +161,7 @@ class DeepSpeed:
         ):
             if text is not None and (number := log_number(text)) is not None:
                 values[name] = number
+        self._is_told_steps = True
         yield from self._number(int(match[1]), values, read_front(line, line.text[: match.start()]), source)
 
     def _others(self, line: LogLine, source: str) -> Iterator[Fact]:

@@ -32,9 +32,13 @@ _NCCL = re.compile(
     r"\bnccl(?:System|Remote|Internal|UnhandledCuda|Timeout)Error\b|\bnccl(?:InvalidUsage|InvalidArgument)\b"
     r"|\bNCCL (?:communicator was aborted|error in|error: )|\bunhandled (?:system|cuda) error"
 )
-_WARNED = re.compile(r"\[(\d{1,3})\] .{0,200}?NCCL WARN (.{1,1000})")
+_WARNED = re.compile(
+    r"(?:\b(?P<host>[A-Za-z][\w.-]{0,80}):\d{1,10}:\d{1,10} )?\[(?P<gpu>\d{1,3})\] .{0,200}?"
+    r"NCCL WARN (?P<what>.{1,1000})"
+)
 _TROUBLE = re.compile(
-    r"error|fail|tim(?:ed|e) ?out|closed|refused|reset|unreachable|abort|mismatch|Bootstrap", re.IGNORECASE
+    r"error|fail|tim(?:ed|e) ?out|closed|refused|reset|unreachable|abort|mismatch|Bootstrap|vendor err",
+    re.IGNORECASE,
 )
 _SIGNALS = {
     "Segmentation fault": int(signal.SIGSEGV),
@@ -78,6 +82,7 @@ class Exceptions:
         self._hosts: set[str] = set()
         self._number = 0
         self._quiet = 0
+        self._explained = -1
 
     @property
     def wants_more(self) -> bool:
@@ -99,7 +104,12 @@ class Exceptions:
             return _of(raised, line)
         if was_open and line.text[:1] in " \t":
             return ()  # a frame, in which source code stands
-        return _bare(line, source)
+        told = list(_bare(line, source))
+        if self._explained == self._number - 1 and line.text.startswith("nccl"):
+            return ()  # what the error of NCCL in the line before means
+        if any(it.fault == "nccl_error" for it in told):
+            self._explained = self._number
+        return told
 
     def _of_traceback(self, line: LogLine) -> LogLine:
         """The line without what srun or pdsh put in front of the traceback, and so of this line, too."""
@@ -135,12 +145,16 @@ def _of(raised: Raised, line: LogLine) -> Iterable[Fact]:
     yield Fault(line.t, code, raised.rank, host=raised.host, source=raised.source, details=told)
 
 
-def _bare(line: LogLine, source: str) -> Iterable[Fact]:
+def _bare(line: LogLine, source: str) -> Iterable[Fault]:
     """A line that names its trouble without a traceback: C++ printed it, or a logger."""
     if warned := _WARNED.search(line.text):
-        if _TROUBLE.search(warned[2]):
-            details: dict[str, Any] = {"message": warned[2].strip()[:_LONGEST], "local_gpu": int(warned[1])}
-            yield Fault(line.t, "nccl_error", line.rank, host=line.host, source=source, details=details)
+        if _TROUBLE.search(warned["what"]):
+            details: dict[str, Any] = {
+                "message": warned["what"].strip()[:_LONGEST],
+                "local_gpu": int(warned["gpu"]),
+            }
+            host = line.host or warned["host"]
+            yield Fault(line.t, "nccl_error", line.rank, host=host, source=source, details=details)
         return
     if "oom-kill" in line.text or "Killed process" in line.text:
         return  # the kernel's, of host memory
@@ -158,7 +172,7 @@ def _signalled(line: LogLine, source: str, word: str, details: dict[str, Any]) -
     return Fault(line.t, code, line.rank, host=line.host, source=source, details=told)
 
 
-def _named(line: LogLine, source: str) -> Iterable[Fact]:
+def _named(line: LogLine, source: str) -> Iterable[Fault]:
     code, more = named(line.text)
     if "CUDA error: " in line.text and code == "exception":
         more = {"type": "CUDA error"}

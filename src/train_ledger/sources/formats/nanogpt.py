@@ -1,4 +1,4 @@
-"""What do nanoGPT and its kin (llm.c, build-nanogpt, modded-nanogpt, nanochat) print as they train?
+"""What do nanoGPT and its kin (llm.c, llama2.c, build-nanogpt, modded-nanogpt, nanochat, torchtune) print?
 
 Short lines of a shape of their own, which are read whole or not at all: some of these logs begin with the
 program's source, where such lines stand as text. Steps count from 0 in some and from 1 in others, and are
@@ -28,6 +28,8 @@ _ITER = re.compile(
 )
 _ESTIMATE = re.compile(rf"step (\d{{1,12}}): train loss ({_N}), val loss ({_N}){_END}")
 _TOOK = re.compile(rf"step (\d{{1,12}})(?:/\d{{1,12}})?: train loss ({_N}) \(took ({_N}) ms\){_END}")
+_OF_LLAMA2_C = re.compile(rf"(\d{{1,12}}) \| (loss {_N} \|.{{1,200}})\Z")
+_OF_TORCHTUNE = re.compile(rf"Step (\d{{1,12}}) \| ((?:[a-z_]{{2,40}}:{_N} ?){{2,16}}){_END}")
 _COLUMNS = re.compile(r"(\d{1,12}) (train|val|hella) (\d{1,4}\.\d{4,6}|nan|inf)\s{0,8}\Z")
 _VAL = re.compile(rf"val loss ({_N}){_END}")
 _SHORT = re.compile(rf"s:(\d{{1,12}})((?: [a-z]{{2,8}}:{_N}){{1,8}}){_END}")
@@ -56,6 +58,7 @@ class NanoGpt:
         b"val loss ",
         b"loss: ",
         b"| loss ",
+        b"| loss:",
         b"| train_loss ",
         b" train ",
         b" val ",
@@ -89,7 +92,11 @@ class NanoGpt:
             return int(match[1]), _known(**{_SHORT_NAMES.get(name, name): it for name, it, _ in pairs})
         if match := _MODDED.match(text):
             return self._modded(int(match[1]), _PAIR.findall(match[2]))
+        if match := _OF_TORCHTUNE.match(text):
+            return int(match[1]), values_of_pieces(match[2].split())
         if match := _BARS.match(text):
+            return int(match[1]), values_of_pieces(match[2].split("|"))
+        if match := _OF_LLAMA2_C.match(text):
             return int(match[1]), values_of_pieces(match[2].split("|"))
         if match := _ESTIMATE.match(text):
             return int(match[1]), _known(train_loss=match[2], val_loss=match[3])

@@ -30,6 +30,7 @@ _NAMES = {
     "validation_bpb": "val_bpb",
     "mfu": "mfu",
     "bf16_mfu": "mfu",
+    "tokens_per_second_per_gpu": "tps",
     "tok_sec": "tokens_per_s",
     "tok_s": "tokens_per_s",
     "tokens_s": "tokens_per_s",
