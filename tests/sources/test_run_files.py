@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from train_ledger.facts import Event, Step
+from train_ledger.facts import Event, Fact, Step, Stretch
 from train_ledger.run_dir import RunDir
 from train_ledger.sources import RunFiles, read_all, read_whole
 
@@ -175,3 +175,61 @@ def test_what_was_not_read_is_told_by_reason_with_its_last_place(run: RunDir) ->
 def test_signals_that_are_a_file_are_told(tmp_path: Path) -> None:
     (tmp_path / "signals").write_text("")
     assert read_whole(RunDir(tmp_path)) == ([], ("1 × not_a_folder (signals)",))
+
+
+class TestLeftOut:
+    """A run that was restarted elsewhere in lines that nobody read."""
+
+    def told(self, run: RunDir, *, restarted: bool) -> RunFiles:
+        say(run, 0, start(0, "a"), *({"t": n, "step": n} for n in range(1, 2000)))
+        if restarted:
+            say(run, 0, start(2000, "b", attempt=1))
+        attempt = {"attempt": 1} if restarted else {}
+        say(run, 0, *({"t": n, "step": n, **attempt} for n in range(2001, 9000)))
+        files = RunFiles(run)
+        files.begin_at_tail(20_000)
+        return files
+
+    def hosts(self, files: RunFiles) -> set[str | None]:
+        fold = Folded()
+        files.fold_into(fold)
+        while not files.caught_up:
+            files.fold_into(fold)
+        assert fold.steps[-1].step == 8999
+        assert files.left_out_bytes > 100_000
+        return {step.host for step in fold.steps[-100:]}
+
+    def test_within_the_same_attempt_a_rank_is_where_it_was(self, run: RunDir) -> None:
+        assert self.hosts(self.told(run, restarted=False)) == {"a"}
+
+    def test_behind_another_start_nobody_knows_where_it_is(self, run: RunDir) -> None:
+        assert self.hosts(self.told(run, restarted=True)) == {None}
+
+    def test_who_goes_on_from_there_knows_as_much(self, run: RunDir) -> None:
+        files = self.told(run, restarted=False)
+        self.hosts(files)
+        again, fold = RunFiles(run), Folded()
+        assert again.resume(files.memory())
+        say(run, 0, {"t": 9000, "step": 9000})
+        again.fold_into(fold)
+        assert [(step.step, step.host) for step in fold.steps] == [(9000, "a")]
+        assert again.left_out_bytes == files.left_out_bytes
+
+    def test_unless_ranks_jsonl_says_so(self, run: RunDir) -> None:
+        lines = ['{"t": 0, "rank": 0, "host": "a"}', '{"t": 2000, "rank": 0, "host": "b", "attempt": 1}']
+        run.ranks_jsonl.write_text("\n".join(lines) + "\n")
+        assert self.hosts(self.told(run, restarted=True)) == {"b"}
+
+
+class Folded:
+    """Keeps the steps that it is given."""
+
+    def __init__(self) -> None:
+        self.steps: list[Step] = []
+
+    def add(self, fact: Fact) -> None:
+        if isinstance(fact, Step):
+            self.steps.append(fact)
+
+    def add_stretch(self, stretch: Stretch) -> None:
+        self.steps += [*map(stretch.step_of, stretch.earlier), stretch.last]

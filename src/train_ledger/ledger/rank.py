@@ -91,6 +91,7 @@ class RankFold:
         if attempt > self.attempt:
             self.clock.new_attempt(same_host=host is None or host == self.host)
             self._begin(attempt)
+            self.host = None  # a restart may have put it elsewhere
         if host is not None:
             self.host = host
         return True

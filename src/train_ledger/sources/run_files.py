@@ -26,6 +26,8 @@ __all__ = ["Folding", "Reading", "RunFiles", "read_all", "read_whole"]
 _SIGNAL_FILE = re.compile(r"rank_(\d{1,9})\.jsonl(?:\.(\d{1,9}))?\Z")
 _POLL_BYTES = 8 << 20
 _STARTS = b'"run_start"'
+_ATTEMPT = re.compile(rb'"attempt": ?(\d{1,9})\b')
+_LONGEST_LINE_BYTES = 1 << 16
 
 
 def _place(file: str) -> tuple[int, int] | None:
@@ -58,6 +60,10 @@ class RunFiles:
         self._signals = FolderFollower(run_dir.signals, _place)
         self._decoder = SignalDecoder()
         self._rank_of: dict[str, int] = {}
+        self._placed: dict[int, str] = {}
+        self._started: dict[int, int] = {}
+        self._at_tail = False
+        self._passed: set[str] = set()
 
     @property
     def bad_lines(self) -> Mapping[str, int]:
@@ -120,9 +126,22 @@ class RunFiles:
         events: list[Event] = []
         for block in self._signals.poll_blocks(max_bytes):
             rank = self._rank_in(block.file)
+            if self._at_tail and block.since and block.file not in self._passed:
+                self._pass_gap(block, rank)
             for run in runs(block.data, rank) if self._concerns(rank, block.data) else ():
                 events += self._fold_run(fold, block, run, rank)
         return events
+
+    def _pass_gap(self, block: Block, rank: int) -> None:
+        """Behind lines that were left out a later start may have put the rank on another host."""
+        self._passed.add(block.file)
+        told = _ATTEMPT.search(block.data, 0, _LONGEST_LINE_BYTES)
+        if (int(told[1]) if told else 0) == self._started.get(rank):
+            return
+        if rank in self._placed:
+            self._host_of[rank] = self._placed[rank]
+        else:
+            self._host_of.pop(rank, None)
 
     def _concerns(self, rank: int, data: bytes) -> bool:
         """A rank of other hosts that starts again may do so on one of ours."""
@@ -181,6 +200,7 @@ class RunFiles:
             fact = dataclasses.replace(fact, host=self._host_of.get(fact.rank))
         if isinstance(fact, Event) and fact.name == "run_start" and fact.host and fact.rank is not None:
             self._host_of[fact.rank] = fact.host
+            self._started[fact.rank] = fact.attempt
             wanted = self._is_wanted(fact.host)
         return fact if wanted else None
 
@@ -192,7 +212,7 @@ class RunFiles:
         for line in self._ranks.poll():
             place = self._decoder.place(line.data, f"ranks.jsonl:{line.number}")
             if place is not None and place[1] is not None:
-                self._host_of[place[0]] = place[1]
+                self._host_of[place[0]] = self._placed[place[0]] = place[1]
 
     def begin_at_tail(self, whole_bytes: int) -> None:
         """Read signal files that are together larger than this only at their ends, and the first lines.
@@ -200,6 +220,7 @@ class RunFiles:
         Call it before the first poll; files that come later are read whole.
         """
         self._signals.begin(Start((), whole_bytes, _STARTS))
+        self._at_tail = True
 
     def memory(self) -> FilesMemory:
         """What another reader must know to go on from here; of use once `caught_up`."""
