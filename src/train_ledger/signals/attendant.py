@@ -6,12 +6,15 @@ Looking for requests, sampling the host, announcing phases that last, warming th
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 
 __all__ = ["Attendant"]
 
 _TICK_S = 1.0
 _CLOSE_S = 2.0
+_IN_TORCH_S = 30.0
+_LOOK_S = 0.05
 
 
 class Attendant:
@@ -37,8 +40,8 @@ class Attendant:
         self._errands.append(errand)
         self._wake.set()
 
-    def close(self) -> None:
-        """Stop after what is being done, which is waited for a little.
+    def close(self, in_torch: Callable[[], bool] = lambda: False) -> None:
+        """Stop after what is being done, which is waited for a little, and longer while it is `in_torch`.
 
         Python ends its daemon threads where they next want its lock; in the midst of torch's C++ that aborts
         the process.
@@ -47,6 +50,9 @@ class Attendant:
         self._wake.set()
         if self._thread.is_alive() and threading.current_thread() is not self._thread:
             self._thread.join(_CLOSE_S)
+            deadline = time.monotonic() + _IN_TORCH_S
+            while self._thread.is_alive() and in_torch() and time.monotonic() < deadline:
+                self._thread.join(_LOOK_S)
 
     def _attend(self) -> None:
         while not self._closing:

@@ -81,7 +81,7 @@ class Monitor:
         self._start_up: OpenPhase | None = self._phases.begin("start_up")
         self._pid = os.getpid()
         self._closed = False
-        warmth = Warmth()
+        self._warmth = warmth = Warmth()
         self._profiling = Profiling()
         self._requests = Requests(run_dir, self.rank, attempt, time.time(), self._profiling)
         self._ending = Ending(self, self._phases, self._requests, warmth)
@@ -207,7 +207,7 @@ class Monitor:
         take_mark()
         self._ending.settle()
         self._profiling.close()
-        self._attendant.close()
+        self._attendant.close(lambda: self._warmth.at_work)
         self._garbage.close()
         self._output.close()
         self._collectives.close()

@@ -49,17 +49,22 @@ class Warmth:
 
     def __init__(self) -> None:
         self.warm = False
+        self.at_work = False
+        """In the midst of torch, which takes seconds on a machine that is busy."""
 
     def see_to(self) -> None:
         """Take one dump with stacks once a collective has been recorded, while the ring is still small."""
         if self.warm:
             return
+        self.at_work = True
         try:
             if _has_entries(recorded(with_stacks=False)):
                 recorded(with_stacks=True)
                 self.warm = True
         except NoRecorderError:
             return  # torch.distributed may yet be imported
+        finally:
+            self.at_work = False
 
 
 def _has_entries(trace: bytes) -> bool:
