@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from types import SimpleNamespace
 from typing import Any
 
@@ -271,6 +272,19 @@ def test_a_step_of_a_thousand_waits_has_no_figures(gpu: Gpu, collectives: Collec
     gpu.finish()
     assert collectives.step() == {}
     assert gpu.made < 3000
+
+
+def test_many_waits_in_short_steps_are_timed_in_some_of_them(gpu: Gpu, collectives: Collectives) -> None:
+    told = []
+    for _ in range(60):
+        for _ in range(100):  # stamps of 2 ms in a step of 20 ms: one step in fifty or so may have them
+            all_reduce(gpu)
+        time.sleep(0.02)
+        gpu.finish()
+        told.append(collectives.step())
+    measured = [it for it in told if it]
+    assert 1 <= len(measured) <= 5
+    assert measured == [seconds(0.001, 3.0)] * len(measured)
 
 
 def test_a_synchronous_one_is_timed_as_a_whole(gpu: Gpu, collectives: Collectives) -> None:

@@ -19,6 +19,8 @@ class Timeline(Protocol):
     """A clock of stamps; `method` is its name in the line."""
 
     method: str
+    pair_s: float
+    """What two stamps cost the training thread, rather too much than too little; seconds."""
 
     def now(self) -> Any:
         """A stamp, or None."""
@@ -34,6 +36,7 @@ class WallTimeline:
     """The training thread's own time; other threads have no stamps."""
 
     method = "collective_wall"
+    pair_s = 2e-6
 
     def __init__(self) -> None:
         self._thread = threading.get_ident()
@@ -57,6 +60,7 @@ class CudaTimeline:
     """
 
     method = "cuda_events"
+    pair_s = 2e-5
 
     def __init__(self, torch: Any) -> None:
         self._cuda = torch.cuda

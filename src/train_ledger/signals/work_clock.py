@@ -9,6 +9,7 @@ figures at all: waiting that nobody saw would count as work, and accuse the wron
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from typing import Any
 
@@ -18,6 +19,12 @@ __all__ = ["WorkClock"]
 
 _STEPS_KEPT = 8
 _MOST_PAIRS = 1024
+_SHARE = 0.002
+"""What the stamps may cost of the training thread's time."""
+
+_LONGEST_REST = 100
+_NO_MATTER = 4
+"""So few waits in a step cost less than what else is done at its end."""
 
 
 class _Span:
@@ -36,7 +43,8 @@ class _Span:
 class WorkClock:
     """Keeps the stamps of a step and reckons it once they are passed; `line` is set by who knows the device.
 
-    More than a thousand waits in a step cost too much: such a step has no figures.
+    More than a thousand waits in a step cost too much: such a step has no figures. Where the stamps of a step
+    cost more than their share of it, so many of the next steps are left out that they do not.
     """
 
     def __init__(self) -> None:
@@ -47,6 +55,8 @@ class WorkClock:
         self._apart = 0
         self._apart_start: Any = None
         self._waiting = False
+        self._began_s = 0.0
+        self._rest = 0
 
     @property
     def line(self) -> Timeline | None:
@@ -110,15 +120,32 @@ class WorkClock:
         """
         if self._line is None:
             return {}
+        now_s = time.perf_counter()
+        took_s, self._began_s = now_s - self._began_s, now_s
+        if self._rest:
+            self._rest -= 1
+            if self._rest:
+                return self._reckoned()
         stamp = self._line.now()
         if self._now is not None:
             self._now.end = stamp
             self._now.whole &= whole and stamp is not None and self._now.start is not None
             self._earlier.append(self._now)
-        self._now = _Span(stamp)
+            self._rest = self._steps_to_rest(self._now, took_s)
+        self._now = None if self._rest else _Span(stamp)
         if self._apart:  # a phase that lasts over the end of the step counts in both
             self._apart_start = stamp
         return self._reckoned()
+
+    def _steps_to_rest(self, span: _Span, took_s: float) -> int:
+        assert self._line is not None  # noqa: S101
+        pairs = len(span.waits) + len(span.apart)
+        if pairs <= _NO_MATTER:
+            return 0
+        if pairs >= _MOST_PAIRS:
+            return _LONGEST_REST
+        cost_s = pairs * self._line.pair_s
+        return int(min(_LONGEST_REST, cost_s / (_SHARE * took_s))) if took_s > 0 else 0
 
     def _reckoned(self) -> dict[str, float]:
         fields: dict[str, float] = {}
