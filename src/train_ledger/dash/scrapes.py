@@ -105,3 +105,8 @@ class _Server(ThreadingWSGIServer):
         self.server_name, self.server_port = str(host), int(port)
         self.setup_environ()
         self.set_app(app)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """One who hangs up, or is too slow, is no fault of ours; what is one keeps its traceback."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handle_error(request, client_address)
