@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from statistics import median_high
 from typing import Any
 
@@ -29,6 +30,11 @@ __all__ = ["Fold"]
 _ENTRY = 3
 """Steps after which a rank that goes on evenly does so: two that warm up, and one that goes back."""
 
+_OF_ONE_PROCESS = frozenset({"exception", "signal", "process_gone", "process_seen", "warning"})
+"""Events that say something of one process, so that they say nothing where it has no name."""
+
+_PLACES = frozenset({"pid", "gpu", "uuid", "pci", "worker_server", "local_rank"})
+
 _LATEST_T = 1e11
 """As in signal lines: a later time is no time."""
 
@@ -48,8 +54,13 @@ class Fold:
         self._world_size = read_world_size(run_json.get("world_size"))
         started = read_number(run_json.get("started"))
         self._started = started if started is not None and abs(started) < _LATEST_T else None
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin anew, as if no fact had been folded yet."""
         self._ranks: dict[int, RankFold] = {}
         self._attempts: dict[int, AttemptFold] = {}
+        self._started_ranks: set[int] = set()
         self._ranks_speak = False
         self._starts = Starts()
         self._saves = Saves()
@@ -59,8 +70,8 @@ class Fold:
     def add(self, fact: Fact) -> None:
         """Fold one fact.
 
-        A step or an event that names no rank, as a trainer's log tells it, is taken for one of rank 0, unless
-        ranks speak for themselves; a fault that names none is nobody's.
+        A step or an event that names no rank, as a trainer's log tells it, stands under rank 0 and is of all
+        ranks, unless they speak for themselves. What is of one process and names none is nobody's.
         """
         number = self._rank_of(fact)
         if number is None:
@@ -68,19 +79,34 @@ class Fold:
         rank = self._ranks.get(number)
         if rank is None:
             rank = self._ranks[number] = RankFold(number)
+        if fact.rank is None:
+            rank.speaks_for_all = True
+            fact = _of_no_place(fact)
         for admitted in self._starts.admitted(number, fact):
             self._fold(rank, admitted)
 
     def _rank_of(self, fact: Fact) -> int | None:
         if fact.rank is not None:
-            self._ranks_speak = self._ranks_speak or (isinstance(fact, Event) and fact.name == "run_start")
+            if not self._ranks_speak:
+                self._hear_name(fact, fact.rank)
             return fact.rank
-        is_timed = fact.t is not None and math.isfinite(fact.t)
-        return 0 if is_timed and not self._ranks_speak and not isinstance(fact, Fault) else None
+        if self._ranks_speak or isinstance(fact, Fault) or not math.isfinite(fact.t):
+            return None
+        return None if isinstance(fact, Event) and fact.name in _OF_ONE_PROCESS else 0
+
+    def _hear_name(self, fact: Fact, rank: int) -> None:
+        """A rank that says when it starts and which steps it takes speaks for itself, and so do all."""
+        if isinstance(fact, Event) and fact.name == "run_start":
+            self._started_ranks.add(rank)
+        elif isinstance(fact, Step) and rank in self._started_ranks:
+            self._ranks_speak = True
+            for known in self._ranks.values():
+                known.speaks_for_all = False
 
     def _settle(self) -> None:
         """Fold what waited for an attempt that most ranks have entered by now."""
-        for fact in self._starts.settled(max(len(self._ranks), self._world_size or 0)):
+        for_all = any(rank.speaks_for_all for rank in self._ranks.values())
+        for fact in self._starts.settled(1 if for_all else max(len(self._ranks), self._world_size or 0)):
             self._fold(self._ranks[fact.rank or 0], fact)
 
     def _fold(self, rank: RankFold, fact: Fact) -> None:
@@ -216,8 +242,25 @@ class Fold:
         return t - self._leads.get(rank, 0.0)
 
 
+def _of_no_place(fact: Fact) -> Fact:
+    """Without the process and the GPU of one rank, since it is told of all."""
+    if not isinstance(fact, Event) or _PLACES.isdisjoint(fact.details):
+        return fact
+    details = {key: value for key, value in fact.details.items() if key not in _PLACES}
+    return replace(fact, details=details)
+
+
 def _step_clock(ranks: list[tuple[RankFold, float]]) -> tuple[int | None, float | None]:
-    """The step and the time where at least half of the ranks that completed one stand."""
+    """The step and the time where at least half of the ranks that completed one stand.
+
+    Where a log tells the steps of all ranks, single ones that are named in it now and then do not hold it up.
+    """
+    for_all = [it for it in ranks if it[0].speaks_for_all]
+    clocks = [_median(for_all), _median([it for it in ranks if not it[0].speaks_for_all])]
+    return max(clocks, key=lambda it: -math.inf if it[1] is None else it[1])
+
+
+def _median(ranks: list[tuple[RankFold, float]]) -> tuple[int | None, float | None]:
     steps = [rank.step for rank, _ in ranks if rank.step is not None]
     times = [rank.step_t - lead_s for rank, lead_s in ranks if rank.step_t is not None]
     return (median_high(steps), median_high(times)) if steps else (None, None)

@@ -74,9 +74,12 @@ def _between_steps_s(ranks: list[RankFold], alerts: Alerts) -> float:
     p50_s = p50_step_s(ranks)
     if p50_s is None:  # too early: the first steps, compiling included, stand for the usual ones
         warm_up_s = median([rank.pace.warm_up_s for rank in ranks if rank.step is not None])
+        if warm_up_s <= 0:  # a log whose first line tells of a step nobody saw begin
+            return alerts.start_up_limit_s
         return max(alerts.stall_floor_s, min(alerts.start_up_limit_s, alerts.stall_factor * warm_up_s))
     stride = median_high([rank.pace.stride for rank in ranks if rank.step is not None])
-    return max(alerts.stall_floor_s, alerts.stall_factor * p50_s * stride)
+    between_s = max([p50_s * stride, *(rank.written_every_s for rank in ranks)])
+    return max(alerts.stall_floor_s, alerts.stall_factor * between_s)
 
 
 def _open_phase(

@@ -55,8 +55,13 @@ def _newest(ranks: list[RankState]) -> float:
 
 
 def _finished(run: RunState, _: Alerts) -> float | None:
-    """Every rank said run_end; or most did, and the processes of the others are gone without an error."""
+    """Every rank said run_end; or most did, and the processes of the others are gone without an error.
+
+    What is said for all of them is said by all.
+    """
     ended = _finished_ranks(run)
+    if any(rank.speaks_for_all for rank in ended):
+        return None if any(map(_raised, run.ranks.values())) else _newest(ended)
     if len(ended) * 2 <= max(len(run.ranks), run.world_size or 0):
         return None
     others = [rank for rank in run.ranks.values() if not rank.ended or _raised(rank)]

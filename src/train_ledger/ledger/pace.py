@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Sequence
+from operator import sub
 from statistics import median
 
 from train_ledger.facts import PlainStep, Step
@@ -17,16 +18,16 @@ __all__ = ["Pace"]
 
 _WINDOW = 20
 _WARM_UP_STEPS = 2
+_STRIDES = 8
 
 
 class Pace:
     """The durations of the last steady steps, and what is known before there is one.
 
-    `stride` is by how much the step count rose at the last step (a rank may log every tenth), `warm_up_s` the
-    longest of the first steps of this attempt.
+    `warm_up_s` is the longest of the first steps of this attempt.
     """
 
-    __slots__ = ("_durations_s", "_steady_s", "_steps", "stride", "warm_up_s")
+    __slots__ = ("_durations_s", "_steady_s", "_steps", "_strides", "warm_up_s")
 
     def __init__(self) -> None:
         self._durations_s: deque[float] = deque(maxlen=_WINDOW)
@@ -35,7 +36,7 @@ class Pace:
 
     def begin_attempt(self) -> None:
         """Warm up again; how long steady steps last is kept."""
-        self.stride = 1
+        self._strides: deque[int] = deque(maxlen=_STRIDES)
         self.warm_up_s = 0.0
         self._steps = 0
 
@@ -51,6 +52,14 @@ class Pace:
         return self._steady_s
 
     @property
+    def stride(self) -> int:
+        """By how much the step count rises from line to line: a rank may log every tenth step.
+
+        Lines between the usual ones (of an evaluation) make it no smaller, lines that were lost no larger.
+        """
+        return max(self._strides, default=1) if len(self._strides) < 3 else sorted(self._strides)[-2]
+
+    @property
     def is_steady(self) -> bool:
         """Whether a step that follows now is behind the warm-up."""
         return self._steps >= _WARM_UP_STEPS
@@ -64,19 +73,21 @@ class Pace:
 
         To be told before `completed`.
         """
-        self.stride = stride
+        self._strides.append(stride)
         timed_s = fact.values.get("step_time_s", math.nan)
         duration_s = timed_s if math.isfinite(timed_s) and timed_s > 0 else interval_s / stride
         if not self.is_steady:
             self.warm_up_s = max(self.warm_up_s, duration_s)
-        elif not paused and not fact.values.get("ckpt_s", 0.0) > 0:
+        elif duration_s > 0 and not paused and not fact.values.get("ckpt_s", 0.0) > 0:
             self._durations_s.append(duration_s)
             self._steady_s = None
 
     def timed_at_once(
         self, steps: Sequence[PlainStep], times: Sequence[float], before: int, before_t: float
     ) -> None:
-        """As `timed` for steady steps that follow `before` without a pause, but for `stride`."""
+        """As `timed` for steady steps that follow `before` without a pause."""
+        numbers = [before, *(step.step for step in steps)][-_STRIDES - 1 :]
+        self._strides.extend(map(sub, numbers[1:], numbers))
         durations_s = [timed_s for step in steps[-_WINDOW:] if (timed_s := _own_s(step))]
         if len(durations_s) < _WINDOW:
             durations_s = _newest_s(steps, times, before, before_t)
@@ -101,7 +112,9 @@ def _newest_s(
         if (step.ckpt_s or 0.0) > 0:
             continue
         previous, previous_t = (steps[place - 1].step, times[place - 1]) if place else (before, before_t)
-        durations_s.append(_own_s(step) or (times[place] - previous_t) / (step.step - previous))
+        duration_s = _own_s(step) or (times[place] - previous_t) / (step.step - previous)
+        if duration_s > 0:
+            durations_s.append(duration_s)
         if len(durations_s) == _WINDOW:
             break
     return durations_s[::-1]

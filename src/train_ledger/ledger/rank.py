@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import Any
 
 from train_ledger.facts import Event, Fault, PlainStep, Step
-from train_ledger.fields import FIELDS
+from train_ledger.fields import FIELDS, read_number
 from train_ledger.ledger.clock import Lap, RankClock
 from train_ledger.ledger.losses import Losses
 from train_ledger.ledger.pace import Pace
@@ -25,13 +25,18 @@ _COUNTERS = frozenset(name for name, field in FIELDS.items() if field.kind == "c
 
 
 class RankFold:
-    """The accumulator of one rank. All times in it are on its host's clock, carried over jumps."""
+    """The accumulator of one rank. All times in it are on its host's clock, carried over jumps.
+
+    `speaks_for_all` as in `RankState`; `written_every_s` is after how long its log is written on, where lines
+    lie in a buffer until then.
+    """
 
     def __init__(self, rank: int) -> None:
         self.rank = rank
         self.clock = RankClock()
         self.host: str | None = None
         self.heard_t: float | None = None
+        self.speaks_for_all = False
         self.pace = Pace()
         self.phases = PhaseFold()
         self._shown: tuple[float, RankState] | None = None
@@ -49,6 +54,7 @@ class RankFold:
         self.step: int | None = None
         self.step_t: float | None = None
         self.first_step_t: float | None = None
+        self.written_every_s = 0.0
         self.pace.begin_attempt()
         self.phases.begin_attempt()
         self.ended = False
@@ -175,6 +181,8 @@ class RankFold:
             self.signal = _whole(fact.details.get("number"))
         elif fact.name == "run_end":
             self.ended = True
+        elif fact.name == "log_every":
+            self.written_every_s = read_number(fact.details.get("every_s")) or 0.0
 
     def _time_of(self, fact: Event) -> float:
         if fact.name not in ("phase_start", "phase_end"):
@@ -247,6 +255,7 @@ class RankFold:
             nonfinite_since_step=self.losses.since_step,
             nonfinite_step=self.losses.step,
             nonfinite_t=_less(self.losses.t, lead_s),
+            speaks_for_all=self.speaks_for_all,
         )
 
 

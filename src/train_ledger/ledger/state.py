@@ -26,6 +26,8 @@ class RankState:
     `nonfinite_since_t` and `nonfinite_since_step` are when and which the first was that 100 finite ones have
     not followed, `nonfinite_step` and `nonfinite_t` which and when the last was. `values` are those of the
     last completed step: of gauges its own alone, of counters the last that this attempt told.
+    `speaks_for_all` says that this is no rank but what a log tells of the job without naming one: nobody is
+    to be blamed for it.
     """
 
     rank: int
@@ -52,6 +54,7 @@ class RankState:
     nonfinite_since_step: int | None = None
     nonfinite_step: int | None = None
     nonfinite_t: float | None = None
+    speaks_for_all: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from train_ledger.ops.hardware_cause import with_hardware
 from train_ledger.ops.words import step_clock
 from train_ledger.render import Picture, ranks_in_brief
 from train_ledger.run_dir import RunDir
-from train_ledger.sources import read_whole
+from train_ledger.sources import RunReading, read_run
 
 __all__ = ["Examined", "Observed", "diagnose", "examine", "observe", "read_state"]
 
@@ -101,16 +101,16 @@ class Observed(NamedTuple):
 
 
 def observe(run_dir: RunDir, config: Config, at: float | None = None) -> Observed:
-    """The run as known at `at` (None: now), folded from everything its ranks wrote.
+    """The run as known at `at` (None: now), folded from everything its ranks wrote, else from its logs.
 
     Raises RunDirError where run.json cannot be used.
     """
     run = run_dir.read_run()
     fold = Fold(run_dir.name_in(run), config, run)
-    facts, bad = read_whole(run_dir)
-    fold.add_all(facts if at is None else known_at(facts, at))
+    read = read_run(run_dir)
+    fold.add_all(read.facts if at is None else known_at(read.facts, at))
     state = fold.state(fold.carried(time.time()) if at is None else at)
-    return Observed(state, tuple(_not_read(run, bad)))
+    return Observed(state, tuple(_not_read(run, read)))
 
 
 def read_state(run_dir: RunDir, config: Config, at: float | None = None) -> RunState:
@@ -118,9 +118,11 @@ def read_state(run_dir: RunDir, config: Config, at: float | None = None) -> RunS
     return observe(run_dir, config, at).state
 
 
-def _not_read(run: Mapping[str, Any], bad: tuple[str, ...]) -> Iterable[str]:
-    if bad:
-        yield f"signals not read: {', '.join(bad)}"
+def _not_read(run: Mapping[str, Any], read: RunReading) -> Iterable[str]:
+    if read.not_read:
+        yield f"{'logs' if read.by_logs else 'signals'} not read: {', '.join(read.not_read)}"
+    if read.by_logs:
+        yield "signals: none were written, so that the logs alone tell of the run"
     world_size = run.get("world_size")
     if world_size is not None and read_world_size(world_size) is None:
         yield f"world_size of run.json: is no number of ranks (1 to {LARGEST_WORLD_SIZE}), ignored"
@@ -150,8 +152,9 @@ def _of_loss(state: RunState) -> Diagnosis:
     own = tuple(sorted(rank for rank, it in bad.items() if it.nonfinite_since_step == first))
     others = [it for rank, it in state.ranks.items() if rank not in own]
     finite = [it.rank for it in others if it.step is not None and it.step >= first]
-    named = own if others and len(finite) == len(others) and len(own) < len(others) else ()
-    if not others:
+    of_all = any(state.ranks[rank].speaks_for_all for rank in own)
+    named = own if others and len(finite) == len(others) > len(own) and not of_all else ()
+    if not others or of_all:
         said = "on every rank: one value for all of them"
     else:
         said = f"on {ranks_in_brief(own)}; finite on {ranks_in_brief(finite)}"

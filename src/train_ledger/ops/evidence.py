@@ -157,7 +157,7 @@ def _aborted(run_dir: RunDir, state: RunState) -> list[int]:
 
 
 def knowledge_of(state: RunState, aborted: Collection[int] = ()) -> dict[int, RankKnowledge]:
-    """What the state knows of each rank, in the words of the hang room.
+    """What the state knows of each rank, in the words of the hang room; what is of all ranks is of none.
 
     `aborted` are ranks that cannot say so themselves: a signal of their own library ended them.
     """
@@ -173,6 +173,7 @@ def knowledge_of(state: RunState, aborted: Collection[int] = ()) -> dict[int, Ra
             signal=it.signal or (signal.SIGABRT if rank in aborted else None),
         )
         for rank, it in state.ranks.items()
+        if not it.speaks_for_all
     }
 
 

@@ -141,7 +141,7 @@ def _sets_up(evidence: HangEvidence, state: RunState) -> bool:
 
 def _elsewhere(state: RunState) -> tuple[int, ...]:
     """The few ranks that are in a phase without collectives while most are in one with them."""
-    phases = {rank: it.phase for rank, it in state.ranks.items()}
+    phases = {rank: it.phase for rank, it in state.ranks.items() if not it.speaks_for_all}
     communicating = sum(phase in _COMMUNICATING for phase in phases.values())
     if 2 * communicating <= len(phases):
         return ()
@@ -154,6 +154,8 @@ def _signs(state: RunState) -> Iterable[str]:
         phases = ", ".join(sorted({str(state.ranks[rank].phase) for rank in elsewhere}))
         yield f"in phase {phases}: {ranks_in_brief(elsewhere)}; most others are in a phase with collectives"
     late = [it.rank for it in state.ranks.values() if it.step is not None and it.step < (state.step or 0)]
+    if any(it.speaks_for_all for it in state.ranks.values()):
+        return
     if late and 2 * len(late) < len(state.ranks):
         yield f"step {state.step}, which most ranks completed, is not completed by {ranks_in_brief(late)}"
 

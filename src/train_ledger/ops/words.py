@@ -36,5 +36,6 @@ def _limit(state: RunState) -> str:
     if state.phase is None:
         return limit
     by = [rank for rank, it in state.ranks.items() if it.phase == state.phase]
-    who = f" by {ranks_in_brief(by)}" if 0 < len(by) < len(state.ranks) else ""
+    is_of_all = any(state.ranks[rank].speaks_for_all for rank in by)
+    who = f" by {ranks_in_brief(by)}" if 0 < len(by) < len(state.ranks) and not is_of_all else ""
     return f"{limit}, since {_PHASES.get(state.phase, f'phase {state.phase} is open')}{who}"

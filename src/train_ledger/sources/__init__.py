@@ -12,6 +12,7 @@ from train_ledger.sources.kernel_log import KernelFault, pci_address
 from train_ledger.sources.log_files import LogReading, read_log_files
 from train_ledger.sources.memory import FilesMemory
 from train_ledger.sources.process import Liveness
+from train_ledger.sources.run_facts import RunFacts, RunReading, read_run
 from train_ledger.sources.run_files import Reading, RunFiles, read_all, read_whole
 from train_ledger.sources.said import Brought, Said
 from train_ledger.sources.stream import Line
@@ -46,14 +47,17 @@ __all__ = [
     "Progress",
     "Raised",
     "Reading",
+    "RunFacts",
     "RunFiles",
     "RunLogs",
+    "RunReading",
     "Said",
     "SignalDecoder",
     "pci_address",
     "read_all",
     "read_facts",
     "read_log_files",
+    "read_run",
     "read_whole",
 ]
 

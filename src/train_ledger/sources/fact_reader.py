@@ -61,6 +61,7 @@ class FactReader:
         self._succession = Succession()
         self._head: bytes | None = b""
         self._rest = b""
+        self._since = ""
         self._is_in_cut_line = False
         self._programs: list[Program] = []
         self._openers: list[Program] = []
@@ -115,6 +116,17 @@ class FactReader:
             data = self._recognise()
         return list(self._fed(data))
 
+    def skip_to(self, byte: int) -> list[Fact]:
+        """What comes next stands at `byte` of the file; what is before it was left out from here on.
+
+        Returns what was complete. Lines are counted anew, as those behind that byte.
+        """
+        told = self.settle()
+        self._since = f"@{byte}"
+        self._rest = b""
+        self._wanted.lines = 0
+        return told
+
     def settle(self) -> list[Fact]:
         """What waits for lines that may never come; a line without its end is kept."""
         told = list(self._fed(self._recognise())) if self._head else []
@@ -159,7 +171,7 @@ class FactReader:
     def _block(self, block: bytes) -> Iterator[Fact]:
         for number, line in self._wanted.of(block):
             before = self.lines_told
-            source = f"{self.name}:{number}"
+            source = f"{self.name}{self._since}:{number}"
             if self._is_owned:
                 yield from self._told_by_owner(line, source)
             else:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import resource
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple, Protocol
 
@@ -21,10 +22,10 @@ from train_ledger.sources.plain import Run, runs
 from train_ledger.sources.positions import Start
 from train_ledger.sources.stream import Block, Line
 
-__all__ = ["Folding", "Reading", "RunFiles", "read_all", "read_whole"]
+__all__ = ["POLL_BYTES", "Folding", "Reading", "RunFiles", "not_read_in_words", "read_all", "read_whole"]
 
 _SIGNAL_FILE = re.compile(r"rank_(\d{1,9})\.jsonl(?:\.(\d{1,9}))?\Z")
-_POLL_BYTES = 8 << 20
+POLL_BYTES = 8 << 20
 _STARTS = b'"run_start"'
 _ATTEMPT = re.compile(rb'"attempt": ?(\d{1,9})\b')
 _LONGEST_LINE_BYTES = 1 << 16
@@ -66,7 +67,7 @@ class RunFiles:
         self._passed: set[str] = set()
 
     @property
-    def bad_lines(self) -> Mapping[str, int]:
+    def bad_lines(self) -> Counter[str]:
         """Lines, and files, that could not be read, by reason."""
         return self._decoder.bad_lines + self._signals.skipped + self._ranks.skipped
 
@@ -78,13 +79,18 @@ class RunFiles:
     @property
     def not_read(self) -> tuple[str, ...]:
         """The same in words, one phrase a reason: how many, and where the last of them is."""
+        return not_read_in_words(self.bad_lines, self.where)
+
+    @property
+    def where(self) -> Mapping[str, str]:
+        """Of each reason where it was met last, as far as that is known."""
         where = {**self._ranks.skipped.where, **self._signals.skipped.where, **self._decoder.where}
-        return tuple(
-            f"{number} × {reason} ({self._shown(where[reason])})"
-            if reason in where
-            else f"{number} × {reason}"
-            for reason, number in sorted(self.bad_lines.items())
-        )
+        return {reason: self._shown(at) for reason, at in where.items()}
+
+    @property
+    def is_there(self) -> bool:
+        """Whether there is any signal file, opened or not."""
+        return bool(self._signals.paths())
 
     @property
     def files(self) -> int:
@@ -116,13 +122,13 @@ class RunFiles:
         """Where each rank runs, as far as is known."""
         return self._host_of
 
-    def fold_into(self, fold: Folding, max_bytes: int = _POLL_BYTES) -> list[Event]:
+    def fold_into(self, fold: Folding, max_bytes: int = POLL_BYTES) -> list[Event]:
         """Fold what was written since the last poll, of a large backlog the next `max_bytes` or so.
 
         Gives the same as folding what `poll` says, in a small part of the time; lines of another rank in a
         rank's file are folded where they stand. Returns the events among it, in the order of the files.
         """
-        self._place_ranks()
+        self.place_ranks()
         events: list[Event] = []
         for block in self._signals.poll_blocks(max_bytes):
             rank = self._rank_in(block.file)
@@ -163,9 +169,9 @@ class RunFiles:
                 if isinstance(fact, Event):
                     yield fact
 
-    def poll(self, max_bytes: int = _POLL_BYTES) -> list[Fact]:
+    def poll(self, max_bytes: int = POLL_BYTES) -> list[Fact]:
         """What was written since the last poll; of a large backlog the next `max_bytes` or so."""
-        self._place_ranks()
+        self.place_ranks()
         keyed: list[tuple[float, Fact]] = []
         newest: dict[int, float] = {}
         for line in self._signals.poll(max_bytes):
@@ -208,7 +214,8 @@ class RunFiles:
         """A file's name, or "file:line", as seen from the run directory."""
         return file.removeprefix(f"{self._run_dir.path}/")
 
-    def _place_ranks(self) -> None:
+    def place_ranks(self) -> None:
+        """Learn where each rank runs from what is new in ranks.jsonl; every poll does it."""
         for line in self._ranks.poll():
             place = self._decoder.place(line.data, f"ranks.jsonl:{line.number}")
             if place is not None and place[1] is not None:
@@ -248,6 +255,18 @@ class RunFiles:
     def close(self) -> None:
         self._signals.close()
         self._ranks.close()
+
+
+def not_read_in_words(counts: Mapping[str, int], where: Mapping[str, str]) -> tuple[str, ...]:
+    """One phrase a reason.
+
+    >>> not_read_in_words({"torn": 2, "too_long": 1}, {"torn": "signals/rank_00000.jsonl:9"})
+    ('1 × too_long', '2 × torn (signals/rank_00000.jsonl:9)')
+    """
+    return tuple(
+        f"{number} × {reason} ({where[reason]})" if reason in where else f"{number} × {reason}"
+        for reason, number in sorted(counts.items())
+    )
 
 
 def _rank(file: str) -> int:

@@ -23,7 +23,7 @@ from train_ledger.sources.log_line import LogLine
 __all__ = ["TorchtitanSpans"]
 
 _NAME = re.compile(r"(?:^|/)([\w.-]{1,80}?)\.global_rank_(\d{1,7})\.[\w-]{1,40}\.jsonl\Z")
-_PLACE = re.compile(r"\.global_rank_(\d{1,7})\.[\w-]{1,40}\.jsonl:\d{1,20}\Z")
+_PLACE = re.compile(r"\.global_rank_(\d{1,7})\.[\w-]{1,40}\.jsonl(?:@\d{1,20})?:\d{1,20}\Z")
 _MOST_PROCESSES = 1 << 16
 
 

@@ -1,0 +1,199 @@
+"""Where do the facts of this run come from: its ranks' own signals, or its logs?
+
+Signals win. Where a run has none, its logs are followed until signal files appear; then what the logs told is
+forgotten, since the signals tell it themselves, from the run's start on.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from train_ledger.facts import Event, Fact
+from train_ledger.run_dir import RunDir
+from train_ledger.sources.memory import FilesMemory
+from train_ledger.sources.run_files import POLL_BYTES, Folding, RunFiles, not_read_in_words
+
+if TYPE_CHECKING:
+    from train_ledger.sources.run_logs import RunLogs
+
+__all__ = ["RunFacts", "RunReading", "Starting", "read_run"]
+
+_LOGS_WHOLE_BYTES = 64 << 20
+_LOGS_POLL_BYTES = 1 << 20
+"""A second's work where every line tells a step."""
+
+
+class Starting(Folding):
+    """What can begin to fold anew; `ledger.Fold` fits."""
+
+    def forget(self) -> None: ...
+
+
+class RunFacts:
+    """The facts of a run, poll by poll, with the face of `RunFiles`; `by_logs` says that logs tell them."""
+
+    def __init__(self, run_dir: RunDir, hosts: Collection[str] | None = None) -> None:
+        self._run_dir = run_dir
+        self._hosts = hosts
+        self._signals = RunFiles(run_dir, hosts)
+        self._signals_speak = False
+        self._logs: RunLogs | None = None
+        self._logs_whole_bytes: int | None = None
+
+    def _of_logs(self) -> RunLogs | None:
+        """The logs where nothing else speaks; None, and the logs let go, from the first signal file on."""
+        self._signals_speak = self._signals_speak or self._signals.is_there
+        if self._signals_speak:
+            return None
+        if self._logs is None:
+            from train_ledger.sources.run_logs import RunLogs  # it knows every format
+
+            self._logs = RunLogs(self._run_dir, self._hosts, self._signals.host_of)
+            if self._logs_whole_bytes is not None:
+                self._logs.begin_at_tail(self._logs_whole_bytes)
+        return self._logs
+
+    def _let_go(self) -> bool:
+        """Whether logs spoke until now."""
+        if self._logs is None:
+            return False
+        self._logs.close()
+        self._logs = None
+        return True
+
+    @property
+    def _current(self) -> RunFiles | RunLogs:
+        return self._logs or self._signals
+
+    @property
+    def by_logs(self) -> bool:
+        return self._logs is not None
+
+    @property
+    def bad_lines(self) -> Mapping[str, int]:
+        """Lines, and files, that could not be read, by reason."""
+        return self._signals.bad_lines + (self._logs.bad_lines if self._logs else Counter())
+
+    @property
+    def last_problem(self) -> str | None:
+        """The newest trouble in words for people, "file:line: reason"."""
+        return self._current.last_problem or self._signals.last_problem
+
+    @property
+    def not_read(self) -> tuple[str, ...]:
+        """The same in words, one phrase a reason: how many, and where the last of them is."""
+        where = {**(self._logs.where if self._logs else {}), **self._signals.where}
+        return not_read_in_words(self.bad_lines, where)
+
+    @property
+    def files(self) -> int:
+        """How many files are followed."""
+        return self._current.files
+
+    @property
+    def lag_bytes(self) -> int:
+        """Bytes that were seen and not read yet."""
+        return self._current.lag_bytes
+
+    @property
+    def read_bytes(self) -> int:
+        """Bytes of all lines that were read; where it stands still, nothing was written."""
+        return self._current.read_bytes
+
+    @property
+    def left_out_bytes(self) -> int:
+        """Bytes that are not read at all, since reading began behind them."""
+        return self._current.left_out_bytes
+
+    @property
+    def caught_up(self) -> bool:
+        """Whether the last poll read all that there was."""
+        return self._current.caught_up
+
+    @property
+    def host_of(self) -> Mapping[int, str]:
+        """Where each rank runs, as far as is known."""
+        return self._current.host_of
+
+    def fold_into(self, fold: Starting, max_bytes: int = POLL_BYTES) -> list[Event]:
+        """Fold what was written since the last poll; returns the events among it, as `RunFiles.fold_into`."""
+        logs = self._of_logs()
+        if logs is None:
+            if self._let_go():
+                fold.forget()
+            return self._signals.fold_into(fold, max_bytes)
+        facts = self._of(logs, max_bytes)
+        for fact in facts:
+            fold.add(fact)
+        return [fact for fact in facts if isinstance(fact, Event)]
+
+    def poll(self, max_bytes: int = POLL_BYTES) -> list[Fact]:
+        """What was written since the last poll; of a large backlog the next `max_bytes` or so."""
+        logs = self._of_logs()
+        if logs is not None:
+            return self._of(logs, max_bytes)
+        self._let_go()
+        return self._signals.poll(max_bytes)
+
+    def _of(self, logs: RunLogs, max_bytes: int) -> list[Fact]:
+        self._signals.place_ranks()
+        return logs.poll(min(max_bytes, _LOGS_POLL_BYTES))
+
+    def begin_at_tail(self, whole_bytes: int, logs_whole_bytes: int | None = None) -> None:
+        """Read files that are together larger than this only at their ends, and the first lines.
+
+        `logs_whole_bytes` is for logs, whose lines take longer to read. Call it before the first poll.
+        """
+        self._signals.begin_at_tail(whole_bytes)
+        self.begin_logs_at_tail(whole_bytes if logs_whole_bytes is None else logs_whole_bytes)
+
+    def begin_logs_at_tail(self, whole_bytes: int) -> None:
+        """The same for the logs alone: where an earlier reader of them stopped is not kept."""
+        self._logs_whole_bytes = whole_bytes
+
+    def memory(self) -> FilesMemory | None:
+        """What another reader must know to go on from here; None where that cannot be said, as of logs."""
+        return None if self.by_logs else self._signals.memory()
+
+    def resume(self, memory: FilesMemory) -> bool:
+        """Go on from there, before the first poll; False, and nothing done, where its files are not these."""
+        return self._signals.resume(memory)
+
+    def give_up_tails(self) -> None:
+        """Count what stands behind the last newline of each signal file as torn."""
+        self._signals.give_up_tails()
+
+    def close(self) -> None:
+        self._let_go()
+        self._signals.close()
+
+
+class RunReading(NamedTuple):
+    """Facts in the order in which they are to be folded, and what was not read, as `RunFacts.not_read`.
+
+    `by_logs` says that they are of logs, since there are no signals.
+    """
+
+    facts: list[Fact]
+    not_read: tuple[str, ...]
+    by_logs: bool
+
+
+def read_run(run_dir: RunDir, hosts: Collection[str] | None = None) -> RunReading:
+    """All that a run directory tells now; of logs that are together very large, their starts and ends."""
+    files = RunFacts(run_dir, hosts)
+    files.begin_logs_at_tail(_LOGS_WHOLE_BYTES)
+    try:
+        facts = files.poll()
+        while not files.caught_up:
+            by_logs = files.by_logs
+            more = files.poll()
+            facts = facts + more if files.by_logs == by_logs else more
+        files.give_up_tails()
+        left_out = f"{files.left_out_bytes / 1e6:,.1f} MB in the middle of long logs"
+        not_read = (*files.not_read, *([left_out] if files.left_out_bytes else ()))
+        return RunReading(facts, not_read, files.by_logs and files.files > 0)
+    finally:
+        files.close()
