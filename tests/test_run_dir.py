@@ -1,11 +1,19 @@
 import json
 import os
 import socket
+import stat
 from pathlib import Path
 
 import pytest
 
-from train_ledger.run_dir import RunDir, RunDirError, parsed_json, read_small, write_atomically
+from train_ledger.run_dir import (
+    RunDir,
+    RunDirError,
+    parsed_json,
+    read_small,
+    users_folder,
+    write_atomically,
+)
 
 
 def test_the_first_attempt_has_no_folder_of_its_own():
@@ -128,3 +136,23 @@ def test_a_run_is_called_as_it_says_itself_else_as_its_folder(tmp_path):
     run = RunDir(tmp_path / "r42")
     assert run.name_in({"run": "big"}) == "big"
     assert run.name_in({}) == run.name_in({"run": ""}) == "r42"
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, _folder])
+def test_what_is_no_file_is_not_replaced(tmp_path, make):
+    """/dev/null is a device for everybody: root must not put a file in its place."""
+    other = tmp_path / "other"
+    make(other)
+    kind = stat.S_IFMT(other.stat().st_mode)
+    with pytest.raises(OSError, match="but a file is wanted"):
+        write_atomically(other, b"x")
+    assert stat.S_IFMT(other.stat().st_mode) == kind
+    assert list(tmp_path.iterdir()) == [other]
+
+
+def test_who_has_no_home_has_no_folder_there(monkeypatch):
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)  # as for a user that no table knows
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    assert users_folder("XDG_STATE_HOME", ".local/state") is None
+    monkeypatch.setenv("XDG_STATE_HOME", "/var/lib")
+    assert users_folder("XDG_STATE_HOME", ".local/state") == Path("/var/lib/train-ledger")

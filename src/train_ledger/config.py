@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from train_ledger.run_dir import RunDir, read_small
+from train_ledger.run_dir import RunDir, read_small, users_folder
 
 __all__ = [
     "Alerts",
@@ -149,9 +149,11 @@ def load(run_dir: RunDir | None = None) -> Config:
 
 
 def _candidates(run_dir: RunDir | None) -> list[Path]:
-    home = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
     own = [run_dir.config_file] if run_dir else []
-    users = Path(home) / "train-ledger" / "train-ledger.toml"
+    home = users_folder("XDG_CONFIG_HOME", ".config")
+    if home is None:
+        return own
+    users = home / "train-ledger.toml"
     return [*own, users] if os.path.lexists(users) else own  # false, too, where the home is another user's
 
 

@@ -6,6 +6,7 @@ here and nowhere else spelled out. Only `signals` creates run.json; others merge
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
@@ -17,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["RunDir", "RunDirError", "parsed_json", "read_small", "write_atomically"]
+__all__ = ["RunDir", "RunDirError", "parsed_json", "read_small", "users_folder", "write_atomically"]
 
 _SIGNAL_FILE = re.compile(r"rank_(\d+)\.jsonl(?:\.\d+)?\Z")
 _SMALL_BYTES = 256 << 20
@@ -78,9 +79,11 @@ def write_atomically(path: Path, data: bytes, *, mode: int = 0o644, to_disk: boo
     """Replace `path` as a whole: a reader sees the old content or the new, never a part.
 
     `mode` is who may read it; with `to_disk` the content is on the disk when this returns. Raises OSError
-    where the folder cannot be written.
+    where the folder cannot be written, and where what is there is no file: /dev/null is not to be replaced.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
+    with contextlib.suppress(FileNotFoundError):
+        _want_file(path, os.stat(path))
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
@@ -93,6 +96,16 @@ def write_atomically(path: Path, data: bytes, *, mode: int = 0o644, to_disk: boo
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def users_folder(variable: str, below_home: str) -> Path | None:
+    """Our folder in the user's one that `variable` names, else the one below their home.
+
+    None where the user has no home, as a container's may: neither HOME nor the user table tells one.
+    """
+    home = os.path.expanduser("~")
+    named = os.environ.get(variable) or (os.path.join(home, below_home) if os.path.isabs(home) else None)
+    return None if named is None else Path(named) / "train-ledger"
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,3 +128,15 @@ def test_a_label_moves_no_cursor(run: Path) -> None:
     told = CliRunner().invoke(app, ["export", str(run), "--all-hosts", "--once"])
     assert 'host="ab\N{REPLACEMENT CHARACTER}"' in told.stdout
     assert not {"\x1b", "\x07"} & set(told.stdout)
+
+
+def test_who_has_no_home_is_told_that_nothing_is_kept(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a container that runs under a number that no table of users knows."""
+    monkeypatch.delenv("XDG_STATE_HOME")
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    monkeypatch.setattr("os.path.expanduser", lambda path: path)
+    told = CliRunner().invoke(app, ["export", str(run), "--once"], catch_exceptions=False)
+    assert told.exit_code == 0
+    assert _steps(told.stdout) == {"0": 3.0}
+    assert told.stderr.count("\n") == 1
+    assert "--state" in told.stderr

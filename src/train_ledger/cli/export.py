@@ -80,11 +80,15 @@ def export(
 
 
 def _memory(state: str, run_dir: RunDir, hosts: list[str] | None) -> Path | None:
+    from train_ledger.cli.leave import complain
     from train_ledger.ledger import state_path
 
-    if state == "none":
-        return None
-    return Path(state) if state else state_path(run_dir.path, hosts, socket.gethostname())
+    if state:
+        return None if state == "none" else Path(state)
+    users = state_path(run_dir.path, hosts, socket.gethostname())
+    if users is None:
+        complain("you have no home folder, so nothing is kept for the next exporter; say where with --state")
+    return users
 
 
 def _tell(exporter: Exporter) -> None:

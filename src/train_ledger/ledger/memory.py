@@ -18,8 +18,8 @@ import msgspec
 
 from train_ledger.ledger.fold import Fold
 from train_ledger.ledger.memo import MemoError, code_version, from_plain, put_down, take_up, to_plain
-from train_ledger.run_dir import read_small, write_atomically
-from train_ledger.sources import FilesMemory, RunFiles
+from train_ledger.run_dir import read_small, users_folder, write_atomically
+from train_ledger.sources import FilesMemory, RunFacts
 
 __all__ = ["Memory", "MemoryUnusableError", "state_path"]
 
@@ -43,13 +43,18 @@ class _Kept(msgspec.Struct, frozen=True):
     files: FilesMemory
 
 
-def state_path(run_path: Path, hosts: Collection[str] | None, host: str) -> Path:
-    """Where an exporter on `host` keeps what it knows of a run: in the user's own folder for such things."""
-    home = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+def state_path(run_path: Path, hosts: Collection[str] | None, host: str) -> Path | None:
+    """Where an exporter on `host` keeps what it knows of a run: in the user's own folder for such things.
+
+    None where the user has no home.
+    """
+    home = users_folder("XDG_STATE_HOME", os.path.join(".local", "state"))
+    if home is None:
+        return None
     whole = run_path.resolve()
     whose = "\0".join((str(whole), host, *(("*",) if hosts is None else sorted(hosts))))
     name = f"{whole.name}-{hashlib.sha256(whose.encode(errors='replace')).hexdigest()[:16]}.memory"
-    return Path(home) / "train-ledger" / name
+    return home / name
 
 
 class Memory:
@@ -65,7 +70,7 @@ class Memory:
         self._kept_bytes = 0
         self._refused: str | None = None
 
-    def recall(self, fold: Fold, files: RunFiles) -> bool:
+    def recall(self, fold: Fold, files: RunFacts) -> bool:
         """Let both go on where an earlier process stopped; whether there was one. Call it before any poll.
 
         Raises MemoryUnusableError where something was kept that cannot be used; then both are as new.
@@ -109,7 +114,7 @@ class Memory:
     def _unusable(self, why: str) -> MemoryUnusableError:
         return MemoryUnusableError(f"{self.path}: {why}; it is not used")
 
-    def keep_if_due(self, fold: Fold, files: RunFiles) -> bool:
+    def keep_if_due(self, fold: Fold, files: RunFacts) -> bool:
         """As `keep` where something was read, but seldom: every 15 s, and in a hundredth of the time."""
         began_s = time.monotonic()
         if began_s < self._due_s or files.read_bytes == self._kept_bytes:
@@ -120,14 +125,15 @@ class Memory:
             took_s = time.monotonic() - began_s
             self._due_s = began_s + max(_EVERY_S, took_s * _SHARE_OF_TIME)
 
-    def keep(self, fold: Fold, files: RunFiles) -> bool:
+    def keep(self, fold: Fold, files: RunFacts) -> bool:
         """Write down what is known, after a poll that caught up and whose facts were folded; whether it was.
 
         Raises MemoryUnusableError where it cannot be written, once for each reason.
         """
-        if self.path is None:
+        known = files.memory()
+        if self.path is None or known is None:
             return False
-        kept = _Kept(code_version(), self._run, to_plain(put_down(fold)), files.memory())
+        kept = _Kept(code_version(), self._run, to_plain(put_down(fold)), known)
         body = msgspec.msgpack.encode(kept)
         try:
             write_atomically(self.path, _MAGIC + hashlib.sha256(body).digest() + body, mode=0o600)
