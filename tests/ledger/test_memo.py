@@ -81,3 +81,22 @@ def test_what_is_no_part_of_a_fold_has_no_place() -> None:
 def test_what_nobody_put_down_makes_nothing(plain: Any) -> None:
     with pytest.raises(MemoError):
         from_plain(plain)
+
+
+@pytest.mark.parametrize(
+    "plain",
+    [["int"], ["deque", -1], ["set", ["list"]], ["train_ledger.facts.Step", "t", 1.0], ["dict", 1, 2, 3]],
+)
+def test_what_to_plain_never_makes_is_damaged_and_raises_nothing_else(plain: Any) -> None:
+    with pytest.raises(MemoError, match="is damaged"):
+        from_plain(plain)
+
+
+@pytest.mark.parametrize("name", ["_ranks", "_attempts", "_clocks", "_saves"])
+def test_parts_that_make_no_fold_are_refused_and_change_nothing(name: str) -> None:
+    fold, other = Fold("r42", Config()), Fold("r42", Config())
+    other.add(Step(1000.0, 7, 0, 0, "n1", "", {"loss": 2.0}))
+    for parts in (put_down(other) | {name: "x"}, {"_ranks": {}}, None):
+        with pytest.raises(MemoError, match="is damaged"):
+            take_up(fold, parts)
+    assert fold.state(0.0) == Fold("r42", Config()).state(0.0)

@@ -11,6 +11,7 @@ import hashlib
 import inspect
 from collections import deque
 from collections.abc import Iterator
+from copy import copy
 from functools import cache
 from itertools import chain
 from types import ModuleType
@@ -33,6 +34,8 @@ _GIVEN = frozenset({"run", "_alerts", "_world_size", "_started"})
 _SCALARS = frozenset({type(None), bool, float, str, bytes})
 _SEQUENCES = {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}
 _LARGEST = 1 << 63
+_NONSENSE = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, RecursionError)
+"""What values of wrong kinds raise where they are used: somebody else wrote them."""
 
 
 class MemoError(Exception):
@@ -63,20 +66,25 @@ def to_plain(value: object) -> Any:
 
 def from_plain(plain: Any) -> Any:
     """What `to_plain` was given; raises MemoError for what it never makes."""
+    try:
+        return _made(plain)
+    except _NONSENSE as error:
+        raise MemoError("is damaged") from error
+
+
+def _made(plain: Any) -> Any:
     if not isinstance(plain, list):
         return plain
-    if not plain or not isinstance(plain[0], str):
-        raise MemoError("is damaged")
     kind, *rest = plain
     if kind == "int":
         return int(rest[0])
     if kind == "dict":
-        values = map(from_plain, rest)
+        values = map(_made, rest)
         return dict(zip(values, values, strict=True))
     if kind == "deque":
-        return deque(map(from_plain, rest[1:]), maxlen=rest[0])
+        return deque(map(_made, rest[1:]), maxlen=rest[0])
     if kind in _SEQUENCES:
-        return _SEQUENCES[kind](map(from_plain, rest))
+        return _SEQUENCES[kind](map(_made, rest))
     return _object(kind, rest)
 
 
@@ -85,8 +93,16 @@ def put_down(fold: Fold) -> dict[str, object]:
     return {name: part for name, part in vars(fold).items() if name not in _GIVEN}
 
 
-def take_up(fold: Fold, parts: dict[str, object]) -> None:
-    """Let a new fold go on with the parts of another one."""
+def take_up(fold: Fold, parts: object) -> None:
+    """Let a new fold go on with the parts of another one; raises MemoError where they make no fold."""
+    if not isinstance(parts, dict) or parts.keys() != put_down(fold).keys():
+        raise MemoError("is damaged")
+    trial = copy(fold)
+    vars(trial).update(parts)
+    try:
+        trial.state(trial.carried(0.0))
+    except _NONSENSE as error:
+        raise MemoError("is damaged") from error
     vars(fold).update(parts)
 
 
@@ -96,7 +112,9 @@ def _object(name: str, rest: list[Any]) -> object:
         raise MemoError(f"speaks of {name}")
     made: Any = object.__new__(kind)
     for attribute, value in zip(rest[::2], rest[1::2], strict=True):
-        object.__setattr__(made, attribute, from_plain(value))  # facts are frozen
+        object.__setattr__(made, attribute, _made(value))  # facts are frozen
+    for _ in _attributes(made):
+        pass  # one that is missing raises
     return made
 
 

@@ -79,13 +79,14 @@ class Memory:
         if kept is None:
             return False
         self._check(kept)
+        new = put_down(fold)
         try:
-            parts = from_plain(kept.fold)
-        except (MemoError, ValueError, TypeError, KeyError, RecursionError) as error:
-            raise self._unusable(f"is damaged ({error})") from error
+            take_up(fold, from_plain(kept.fold))
+        except MemoError as error:
+            raise self._unusable(str(error)) from error
         if not files.resume(kept.files):
+            take_up(fold, new)
             raise self._unusable("speaks of other files than those that are there")
-        take_up(fold, parts)
         return True
 
     def _read(self) -> _Kept | None:

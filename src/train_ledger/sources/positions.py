@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Annotated
 
 import msgspec
 
@@ -19,6 +20,9 @@ _SMALLEST_SHARE_BYTES = 32 << 10
 
 Identity = tuple[int, int]
 """(device, inode) of a file."""
+
+
+_Place = Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
 
 
 class Position(msgspec.Struct, frozen=True):
@@ -32,16 +36,16 @@ class Position(msgspec.Struct, frozen=True):
     path: str
     device: int
     inode: int
-    offset: int
+    offset: _Place
     head: bytes
     foot: bytes
-    whole: int = 0
+    whole: _Place = 0
     whole_foot: bytes = b""
     tail: bytes = b""
-    number: int = 0
-    since: int = 0
+    number: _Place = 0
+    since: _Place = 0
     beheaded: bool = False
-    left_out_bytes: int = 0
+    left_out_bytes: _Place = 0
 
     def reached(self, fd: int) -> int | None:
         """`offset`, or `whole` where what stood behind that was cut off; None where it is another file.
