@@ -113,13 +113,13 @@ def test_of_long_logs_the_ends_are_read_and_that_is_told(run: RunDir) -> None:
     log = run.logs / "train.log"
     appended(log, "".join(map(line, range(1, 5001))))
     files = RunFacts(run)
-    files.begin_at_tail(1 << 30, logs_whole_bytes=64 << 10)
+    files.begin_logs_at_tail(64 << 10)
     told = steps(files)
     assert told[-1] == (None, 5000)
     assert len(told) < 400
     assert files.left_out_bytes > 1_000_000
     facts = RunFacts(run)
-    facts.begin_at_tail(1 << 30, logs_whole_bytes=64 << 10)
+    facts.begin_logs_at_tail(64 << 10)
     last = all_steps(facts)[-1]
     since, number = last.source.removeprefix("logs/train.log@").split(":")
     behind = log.read_bytes()[int(since) :].splitlines()

@@ -52,6 +52,7 @@ def stall_limit(
     phase = _open_phase(here, alerts, {rank for rank, _ in ranks})
     if last_step_t is None:
         limit_s = max(alerts.start_up_limit_s, phase.limit_s if phase else 0.0)
+        limit_s = max([limit_s, *(rank.reported_limit_s(limit_s, alerts.stall_factor) for rank, _ in ranks)])
     else:
         excused = [
             rank.phases.excused_t - lead_s for rank, lead_s in here if rank.phases.excused_t is not None
@@ -72,12 +73,13 @@ def _came_as_far(rank: RankFold, step: int | None) -> bool:
 
 def _between_steps_s(ranks: list[RankFold], alerts: Alerts) -> float:
     p50_s = p50_step_s(ranks)
+    stride = median_high([rank.pace.stride for rank in ranks if rank.step is not None])
     if p50_s is None:  # too early: the first steps, compiling included, stand for the usual ones
         warm_up_s = median([rank.pace.warm_up_s for rank in ranks if rank.step is not None])
         if warm_up_s <= 0:  # a log whose first line tells of a step nobody saw begin
             return alerts.start_up_limit_s
-        return max(alerts.stall_floor_s, min(alerts.start_up_limit_s, alerts.stall_factor * warm_up_s))
-    stride = median_high([rank.pace.stride for rank in ranks if rank.step is not None])
+        warm_up_s *= alerts.stall_factor * stride
+        return max(alerts.stall_floor_s, min(alerts.start_up_limit_s, warm_up_s))
     between_s = max([p50_s * stride, *(rank.written_every_s for rank in ranks)])
     return max(alerts.stall_floor_s, alerts.stall_factor * between_s)
 

@@ -55,6 +55,8 @@ class RankFold:
         self.step_t: float | None = None
         self.first_step_t: float | None = None
         self.written_every_s = 0.0
+        self.reported_t: float | None = None
+        self.reported_every_s = 0.0
         self.pace.begin_attempt()
         self.phases.begin_attempt()
         self.ended = False
@@ -183,6 +185,10 @@ class RankFold:
             self.ended = True
         elif fact.name == "log_every":
             self.written_every_s = read_number(fact.details.get("every_s")) or 0.0
+        elif fact.name == "metrics":
+            if self.reported_t is not None:
+                self.reported_every_s = max(self.reported_every_s, t - self.reported_t)
+            self.reported_t = t
 
     def _time_of(self, fact: Event) -> float:
         if fact.name not in ("phase_start", "phase_end"):
@@ -221,6 +227,12 @@ class RankFold:
         self.ended, self.gone_t, self.exception, self.signal = False, None, None, None
 
     # -- what comes out
+
+    def reported_limit_s(self, limit_s: float, factor: float) -> float:
+        """From the rank's first line on, where its log reports without telling steps; 0 where it does not."""
+        if self.reported_t is None or self.began_t is None:
+            return 0.0
+        return self.reported_t - self.began_t + max(limit_s, factor * self.reported_every_s)
 
     def shown(self, lead_s: float) -> RankState:
         """The rank's state on rank 0's clock, of which this host is ahead by `lead_s`."""

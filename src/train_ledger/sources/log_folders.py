@@ -27,7 +27,7 @@ class LogFollower(Follower):
 
     def _names(self) -> Sequence[Name]:
         now = time.monotonic()
-        if now - self._listed_s >= _LISTING_S:
+        if not self._listed or now - self._listed_s >= _LISTING_S:
             self._listed_s = now
             self._listed = [
                 Name(series, 0, path) for series, path in enumerate(sorted(self._found())[:_MOST_FILES])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from train_ledger.facts import Event, Fact
 from train_ledger.run_dir import RunDir
@@ -25,7 +25,7 @@ _LOGS_POLL_BYTES = 1 << 20
 """A second's work where every line tells a step."""
 
 
-class Starting(Folding):
+class Starting(Folding, Protocol):
     """What can begin to fold anew; `ledger.Fold` fits."""
 
     def forget(self) -> None: ...
@@ -141,16 +141,18 @@ class RunFacts:
         self._signals.place_ranks()
         return logs.poll(min(max_bytes, _LOGS_POLL_BYTES))
 
-    def begin_at_tail(self, whole_bytes: int, logs_whole_bytes: int | None = None) -> None:
-        """Read files that are together larger than this only at their ends, and the first lines.
+    def begin_at_tail(self, whole_bytes: int) -> None:
+        """Read signal files that are together larger than this only at their ends, and the first lines.
 
-        `logs_whole_bytes` is for logs, whose lines take longer to read. Call it before the first poll.
+        Call it before the first poll.
         """
         self._signals.begin_at_tail(whole_bytes)
-        self.begin_logs_at_tail(whole_bytes if logs_whole_bytes is None else logs_whole_bytes)
 
     def begin_logs_at_tail(self, whole_bytes: int) -> None:
-        """The same for the logs alone: where an earlier reader of them stopped is not kept."""
+        """The same for the logs, whose lines take longer to read.
+
+        Where an earlier reader of them stopped is not kept: they are begun so each time.
+        """
         self._logs_whole_bytes = whole_bytes
 
     def memory(self) -> FilesMemory | None:
