@@ -205,3 +205,30 @@ def test_the_port_is_free_again_afterwards(exporter: Exporter) -> None:
         port = int(url.rpartition(":")[2])
     with exporter.serve(port=port) as again:
         assert again == url
+
+
+def test_a_run_json_that_comes_later_names_the_run(tmp_path: Path) -> None:
+    """Exporters of all nodes start with the job, and rank 0 writes run.json when it comes to it."""
+    run = RunDir(tmp_path / "job-17")
+    run.path.mkdir()
+    exporter = Exporter(run, Config(), clock=lambda: 110.0)
+    exporter.poll()
+    assert parsed(exporter.metrics() or "")["train_exporter_ready", run_of(run)] == 1.0
+    run.merge_run({"run": "big", "world_size": 2})
+    exporter.poll()
+    write(run, 0, start(100.0, 0), step(101.0, 0, 1))
+    exporter.poll()
+    samples = parsed(exporter.metrics() or "")
+    assert {dict(labels)["run"] for _, labels in samples} == {"big"}
+    assert exporter.state.world_size == 2
+
+
+def test_a_run_json_that_comes_later_and_cannot_be_read_is_said_once(tmp_path: Path) -> None:
+    run = RunDir(tmp_path / "job-17")
+    run.path.mkdir()
+    exporter = Exporter(run, Config())
+    run.run_json.write_text("{")
+    for _ in range(3):
+        exporter.poll()
+    assert len(exporter.remarks()) == 1
+    assert exporter.metrics()

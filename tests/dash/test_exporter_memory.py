@@ -242,3 +242,15 @@ class TestLargeFiles:
         again = Exporter(run, Config(), clock=lambda: BEGAN_T + 6100, memory=memory)
         assert shown(again) == before
         assert len(again.remarks()) == 1, "that the history is not whole holds for it, too"
+
+
+def test_what_was_kept_before_run_json_was_written_is_gone_on_with(run: RunDir, memory: Path) -> None:
+    kept(run, memory)
+    run.merge_run({"run": "r42", "started": 1.0})
+    exporter = Exporter(run, Config(), memory=memory)
+    assert exporter.remarks() == []
+    exporter.keep()
+    run.merge_run({"started": 2.0})
+    kept(run, memory)
+    run.merge_run({"started": 3.0})
+    assert "of another run" in Exporter(run, Config(), memory=memory).remarks()[0]

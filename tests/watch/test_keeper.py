@@ -284,3 +284,17 @@ def test_a_history_too_large_to_read_is_said_to_be_left_out(tmp_path, monkeypatc
     assert entry["left_out_bytes"] > 10_000
     assert "earlier signal lines, which no keeper read" in watched.keeper.not_read[-1]
     watched.keeper.close()
+
+
+def test_a_run_json_that_comes_later_names_the_run_in_messages_and_state(tmp_path):
+    """A keeper that starts with the job is there before rank 0 has written run.json."""
+    made = fleet.write(tmp_path / "r42", fault="exception", culprit=5, hosts=2, ranks_per_host=4)
+    written = made.run_dir.read_run()
+    made.run_dir.run_json.unlink()
+    watched = Watched(made, tmp_path, made.t)
+    made.run_dir.merge_run({**written, "run": "big"})
+    watched.turn_until(lambda: watched.messages() if watched.told.exists() else False)
+    watched.keeper.close()
+    assert watched.keeper.state.run == "big"
+    assert watched.keeper.state.world_size == 8
+    assert "big" in json.dumps(watched.messages()[0])

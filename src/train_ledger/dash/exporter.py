@@ -20,7 +20,7 @@ from train_ledger.dash.exposition import Exposition
 from train_ledger.dash.metric_text import family, labels
 from train_ledger.dash.scrapes import serving
 from train_ledger.ledger import Fold, Memory, MemoryUnusableError, RunState
-from train_ledger.run_dir import RunDir
+from train_ledger.run_dir import RunDir, RunDirError
 from train_ledger.sources import Liveness, RunFiles
 
 __all__ = ["DEFAULT_PORT", "Exporter"]
@@ -58,7 +58,9 @@ class Exporter:
         memory: Path | None = None,
     ) -> None:
         run = run_dir.read_run()
+        self._run_dir = run_dir
         self._run_name = run_dir.name_in(run)
+        self._is_named = bool(run)
         self._config = config
         self._clock = clock
         self._files = RunFiles(run_dir, hosts)
@@ -83,11 +85,28 @@ class Exporter:
         if not known:
             self._files.begin_at_tail(_WHOLE_BYTES)
 
+    def _meet_run(self) -> None:
+        """Rank 0 writes run.json, and may come up after the exporters of all nodes."""
+        try:
+            run = self._run_dir.read_run()
+        except RunDirError as error:
+            self._is_named = True
+            self._remarks.append(str(error))
+            return
+        if run:
+            self._is_named = True
+            self._run_name = self._run_dir.name_in(run)
+            self._fold.meet(self._run_name, run)
+            self._memory.meet(run)
+            self._shown_bytes = -1
+
     def poll(self) -> bool:
         """One look; whether the files have been read up to their ends, so that there is something to serve.
 
         Until then nothing is served: half a history has old times and healed faults in it.
         """
+        if not self._is_named:
+            self._meet_run()
         self._files.fold_into(self._fold)
         if not self._files.caught_up:
             return False

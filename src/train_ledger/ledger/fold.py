@@ -48,13 +48,16 @@ class Fold:
     """
 
     def __init__(self, run: str, config: Config, run_json: Mapping[str, Any] | None = None) -> None:
-        self.run = run
         self._alerts = config.alerts
-        run_json = run_json or {}
+        self.meet(run, run_json or {})
+        self.forget()
+
+    def meet(self, run: str, run_json: Mapping[str, Any]) -> None:
+        """What the run is called and run.json says, which rank 0 may write when others follow already."""
+        self.run = run
         self._world_size = read_world_size(run_json.get("world_size"))
         started = read_number(run_json.get("started"))
         self._started = started if started is not None and abs(started) < _LATEST_T else None
-        self.forget()
 
     def forget(self) -> None:
         """Begin anew, as if no fact had been folded yet."""

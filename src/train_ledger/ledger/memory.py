@@ -65,10 +65,18 @@ class Memory:
 
     def __init__(self, path: Path | None, run: Mapping[str, Any], hosts: Collection[str] | None) -> None:
         self.path = path
-        self._run = repr((run.get("run"), run.get("started"), None if hosts is None else sorted(hosts)))
+        self._hosts = None if hosts is None else sorted(hosts)
+        self.meet(run)
         self._due_s = time.monotonic() + _EVERY_S
         self._kept_bytes = 0
         self._refused: str | None = None
+
+    def meet(self, run: Mapping[str, Any]) -> None:
+        """What run.json says, which may be written when the run is followed already."""
+        self._run = self._named(run)
+
+    def _named(self, run: Mapping[str, Any]) -> str:
+        return repr((run.get("run"), run.get("started"), self._hosts))
 
     def recall(self, fold: Fold, files: RunFacts) -> bool:
         """Let both go on where an earlier process stopped; whether there was one. Call it before any poll.
@@ -109,7 +117,7 @@ class Memory:
     def _check(self, kept: _Kept) -> None:
         if kept.code != code_version():
             raise self._unusable("is of another version of train-ledger")
-        if kept.run != self._run:
+        if kept.run not in (self._run, self._named({})):  # it may have been kept before run.json was written
             raise self._unusable("is of another run, or of other hosts")
 
     def _unusable(self, why: str) -> MemoryUnusableError:

@@ -45,7 +45,7 @@ class Desk:
     def __init__(self, run_dir: RunDir, config: Config, run_name: str, book: Book, before: Recall) -> None:
         self._run_dir = run_dir
         self._config = config
-        self._run_name = run_name
+        self.run_name = run_name
         self._book = book
         self._outbox = Outbox(run_dir.ledger / "outbox")
         self._workers = ThreadPoolExecutor(1, thread_name_prefix="first answers")
@@ -67,17 +67,17 @@ class Desk:
         waited_s = state.t - incident.opened_t
         if self._is_answered(incident, None) or waited_s >= self._config.respond.page_waits_s:
             found = self._found(incident)
-            self._post(incident.id, page_message(self._config, self._run_name, incident, found))
+            self._post(incident.id, page_message(self._config, self.run_name, incident, found))
 
     def tell(self, action: Action) -> None:
         """Send what an action of a known incident asks for; its page is sent by `attend`."""
         incident = action.incident.id
         if action.kind == "update":
-            self._post(incident, update_message(self._config, self._run_name, action))
+            self._post(incident, update_message(self._config, self.run_name, action))
         elif action.kind == "close":
             write_draft(self._run_dir, self._config, incident)
             if page_id(incident) in self._posted:
-                self._post(incident, resolved_message(self._config, self._run_name, action))
+                self._post(incident, resolved_message(self._config, self.run_name, action))
 
     def note_outcomes(self) -> None:
         """Journal what became of the messages; start senders again that were killed before they sent."""
@@ -123,7 +123,7 @@ class Desk:
         if before is not None and place is not None:
             found = self._found(incident)
             self._post(
-                incident.id, again_message(self._config, self._run_name, incident, place, before, found)
+                incident.id, again_message(self._config, self.run_name, incident, place, before, found)
             )
 
     def _note_findings(self, incident: str, place: Place | None, future: Future[FirstAnswers]) -> None:

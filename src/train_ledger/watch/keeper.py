@@ -16,7 +16,7 @@ from train_ledger.answer import Diagnosis
 from train_ledger.config import Config
 from train_ledger.dash import RULES, Action, Alert, Incident, Judge, Transition
 from train_ledger.ledger import Fold, Memory, MemoryUnusableError, RunState
-from train_ledger.run_dir import RunDir
+from train_ledger.run_dir import RunDir, RunDirError
 from train_ledger.sources import Liveness, RunFiles
 from train_ledger.watch.book import Book
 from train_ledger.watch.clock import RunClock
@@ -46,6 +46,7 @@ class Keeper:
         self.run_dir = run_dir
         run = run_dir.read_run()
         self.run_name = run_dir.name_in(run)
+        self._is_named = bool(run)
         self._clock = clock or RunClock()
         self._fold = Fold(self.run_name, config, run)
         self._book = Book(run_dir, console, self._now)
@@ -81,6 +82,20 @@ class Keeper:
             self._goes_on = False
         if not self._goes_on:
             self._files.begin_at_tail(_WHOLE_BYTES)
+
+    def _meet_run(self) -> None:
+        """Rank 0 writes run.json, and may come up after the keeper."""
+        try:
+            run = self.run_dir.read_run()
+        except RunDirError as error:
+            self._is_named = True
+            self._book.console.remark(str(error))
+            return
+        if run:
+            self._is_named = True
+            self.run_name = self._desk.run_name = self.run_dir.name_in(run)
+            self._fold.meet(self.run_name, run)
+            self._memory.meet(run)
 
     def turn(self) -> None:
         """Read what is new, judge, write down, act."""
@@ -155,6 +170,8 @@ class Keeper:
         self._files.close()
 
     def _read(self) -> None:
+        if not self._is_named:
+            self._meet_run()
         self._roster.take(self._files.fold_into(self._fold))
         heard_t = self._fold.heard_t
         if self._caught_up and heard_t is not None and heard_t != self._heard_t:
