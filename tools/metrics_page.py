@@ -20,7 +20,14 @@ from pathlib import Path
 from train_ledger.config import Config
 from train_ledger.dash.exporter import Exporter
 from train_ledger.dash.rules import RULES
-from train_ledger.fields import EVENT_MEANINGS, FIELDS, PHASE_MEANINGS, RUN_MEANINGS, Field
+from train_ledger.fields import (
+    EVENT_MEANINGS,
+    FIELDS,
+    LOG_EVENT_MEANINGS,
+    PHASE_MEANINGS,
+    RUN_MEANINGS,
+    Field,
+)
 from train_ledger.run_dir import RunDir
 
 PAGE = Path(__file__).parents[1] / "docs" / "metrics.md"
@@ -83,6 +90,7 @@ def page() -> str:
     parts.append(
         "## Events\n\nA line with `event` instead of fields.\n\n" + _meanings("event", EVENT_MEANINGS)
     )
+    parts.append("## What logs tell besides\n\n" + _meanings("event", LOG_EVENT_MEANINGS))
     parts.append("## Phases\n\n" + _meanings("phase", PHASE_MEANINGS))
     parts.append("## run.json\n\n" + _meanings("key", RUN_MEANINGS))
     known = {field.metric for field in FIELDS.values()}

@@ -38,7 +38,7 @@ class Step:
 class Event:
     """Something with a name happened to one rank: `run_start`, `phase_end`, `ckpt_saved`, …
 
-    `name` is one of `fields.EVENTS`, or what a log tells besides (restart, stack, dump_done, …); `t` and
+    `name` is one of `fields.EVENTS`, or of `fields.LOG_EVENT_MEANINGS`, which logs tell besides; `t` and
     `rank` as in `Step`; `details` holds the other keys of the line as they were written.
     """
 

@@ -17,6 +17,7 @@ __all__ = [
     "FIELDS",
     "LARGEST_ATTEMPT",
     "LARGEST_WORLD_SIZE",
+    "LOG_EVENT_MEANINGS",
     "PHASES",
     "PHASE_MEANINGS",
     "REQUIRED",
@@ -76,6 +77,31 @@ EVENT_MEANINGS = {
     "warning": "what readers should know of these signals: about, message",
 }
 EVENTS = tuple(EVENT_MEANINGS)
+
+LOG_EVENT_MEANINGS = {
+    "log_start": "a log is there, or the first line of it that tells a time",
+    "log_every": "lines of a log come many at once, from a buffer: every_s, so many seconds apart",
+    "metrics": "figures of no step that the log tells: the trainer's own names",
+    "timers": "how long the parts of some steps took: the trainer's own names",
+    "straggler_report": "figures of the slowest and the fastest ranks, by Megatron's own detector",
+    "engine_start": "DeepSpeed's engine was made: its settings",
+    "restart": "the launcher starts the ranks once more: left, how often it still may",
+    "process_end": "a process of the launcher's came to its end: pid, code",
+    "signal_sent": "the launcher sent a process a signal: pid, number; victim, since another had failed",
+    "dump_asked": "a rank asks all others for their Flight Recorder: from_ranks, last_enqueued, last_completed",
+    "dump_begun": "a rank begins to write its own: file",
+    "dump_done": "it is written",
+    "dump_failed": "it could not be written",
+    "dump_slow": "it was not written in time",
+    "teardown": "NCCL takes the process down after an error",
+    "no_gil": "the watchdog does not get Python's lock: the process stands in code that holds it",
+    "stack": "where one thread stands: frames, innermost first",
+    "span_open": "a span that was open when the log ended: span, inside, phase",
+    "note": "what a progress file says besides: what",
+    "process_gone": "whoever looked at the processes found this rank's gone: pid, why",
+    "process_seen": "it is there after all: pid",
+}
+"""What logs, and who looks at processes, tell besides; no signal line needs them."""
 
 RUN_MEANINGS = {
     "run": "its name; the folder's where none is given",

@@ -1,8 +1,9 @@
 """Which attempt has begun, and which is only a number in a stray line?
 
-A rank's run_start begins an attempt. Writers that say none begin it by their lines: more than half of the
-ranks, or one rank that has completed many steps. Until then the lines of a higher attempt wait, in the order
-in which their rank wrote them, and change nothing: one odd line must not make a hanging run a restarting one.
+A rank's run_start begins an attempt, or the launcher's line that says so. Writers that say none begin it by
+their lines: more than half of the ranks, or one rank that has completed many steps. Until then the lines of a
+higher attempt wait, in the order in which their rank wrote them, and change nothing: one odd line must not
+make a hanging run a restarting one.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from train_ledger.facts import Event, Fact, Step
 
 __all__ = ["Starts"]
 
+_STARTS = frozenset({"run_start", "restart"})
 _STEPS_OF_A_START = 20
 _WAITING_AT_MOST = 1000
 
@@ -27,7 +29,7 @@ class Starts:
 
     def admitted(self, rank: int, fact: Fact) -> Iterable[Fact]:
         """What is to be folded of a rank that wrote this now: it, behind what waited; or nothing yet."""
-        if isinstance(fact, Event) and fact.name == "run_start":
+        if isinstance(fact, Event) and fact.name in _STARTS:
             self._begun.add(fact.attempt)
         if fact.attempt in self._begun:
             return (*self._released(rank), fact) if self._waiting else (fact,)
