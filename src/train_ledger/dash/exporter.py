@@ -1,9 +1,10 @@
 """What does Prometheus read of a run on this node?
 
-`train-ledger export RUN` follows the signal files of this host's ranks, folds them and serves the state as
-metrics. A look makes the whole text once; a scrape hands it out. Two figures alone are made at the scrape:
-the clock of this node, by which Prometheus corrects every other time, and the age of the last look – so a
-look that hangs on a dead file system shows, and does not stop the clock.
+`train-ledger export RUN` follows the signal files of this host's ranks, or the run's logs where there are
+none, folds them and serves the state as metrics. A look makes the whole text once; a scrape hands it out.
+Two figures alone are made at the scrape: the clock of this node, by which Prometheus corrects every other
+time, and the age of the last look – so a look that hangs on a dead file system shows, and does not stop the
+clock.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from train_ledger.dash.metric_text import family, labels
 from train_ledger.dash.scrapes import serving
 from train_ledger.ledger import Fold, Memory, MemoryUnusableError, RunState
 from train_ledger.run_dir import RunDir, RunDirError
-from train_ledger.sources import Liveness, RunFiles
+from train_ledger.sources import Liveness, RunFacts
 
 __all__ = ["DEFAULT_PORT", "Exporter"]
 
@@ -30,6 +31,9 @@ DEFAULT_PORT = 9466
 
 _WHOLE_BYTES = 16 << 20
 """So much is read in a fraction of a second: half a day of eight ranks that take a step every ten seconds."""
+
+_LOGS_WHOLE_BYTES = 1 << 20
+"""The same of logs in which every line tells a step: thousands of them."""
 
 _QUIET_LOOK_S = 5.0
 """While nothing is written only time can change the state, and nobody scrapes more often."""
@@ -63,7 +67,7 @@ class Exporter:
         self._is_named = bool(run)
         self._config = config
         self._clock = clock
-        self._files = RunFiles(run_dir, hosts)
+        self._files = RunFacts(run_dir, hosts)
         self._liveness = Liveness()
         self._fold = Fold(self._run_name, config, run)
         self._exposition = Exposition(config)
@@ -82,6 +86,7 @@ class Exporter:
         except MemoryUnusableError as error:
             self._remarks.append(str(error))
             known = False
+        self._files.begin_logs_at_tail(_LOGS_WHOLE_BYTES)
         if not known:
             self._files.begin_at_tail(_WHOLE_BYTES)
 
@@ -161,7 +166,7 @@ class Exporter:
         """The same at once: nobody will poll any more."""
         self._keep(self._memory.keep)
 
-    def _keep(self, keep: Callable[[Fold, RunFiles], bool]) -> None:
+    def _keep(self, keep: Callable[[Fold, RunFacts], bool]) -> None:
         if self._snapshot is None or not self._files.caught_up:
             return
         try:
@@ -208,7 +213,12 @@ class Exporter:
         skipped = self._files.left_out_bytes
         rows = (
             ("ready", "gauge", "1 once the files were read up to their ends.", [(run, 1.0)]),
-            ("files", "gauge", "Signal files that are followed.", [(run, float(self._files.files))]),
+            (
+                "files",
+                "gauge",
+                "Signal files, or logs where there are none, that are followed.",
+                [(run, float(self._files.files))],
+            ),
             ("lag_bytes", "gauge", "Bytes seen and not read yet.", [(run, float(self._files.lag_bytes))]),
             ("bad_lines_total", "counter", "Lines and files that could not be read.", bad or [(run, 0.0)]),
             ("series", "gauge", "Series of the run in this answer.", [(run, float(series))]),

@@ -17,7 +17,7 @@ from train_ledger.config import Config
 from train_ledger.dash import RULES, Action, Alert, Incident, Judge, Transition
 from train_ledger.ledger import Fold, Memory, MemoryUnusableError, RunState
 from train_ledger.run_dir import RunDir, RunDirError
-from train_ledger.sources import Liveness, RunFiles
+from train_ledger.sources import Liveness, RunFacts
 from train_ledger.watch.book import Book
 from train_ledger.watch.clock import RunClock
 from train_ledger.watch.console import Console
@@ -29,6 +29,9 @@ __all__ = ["Keeper"]
 
 _WHOLE_BYTES = 256 << 20
 """So much history is read in seconds."""
+
+_LOGS_WHOLE_BYTES = 8 << 20
+"""The same of logs in which every line tells a step."""
 
 _RECORDS = {"open": "incident_opened", "update": "incident_updated", "close": "incident_closed"}
 
@@ -51,7 +54,7 @@ class Keeper:
         self._fold = Fold(self.run_name, config, run)
         self._book = Book(run_dir, console, self._now)
         before = recall(self._book.before, config.alerts)
-        self._files = RunFiles(run_dir)
+        self._files = RunFacts(run_dir)
         self._caught_up = False
         self._memory = Memory(run_dir.ledger / "keeper.memory", run, None)
         self._heard_t: float | None = None
@@ -80,6 +83,7 @@ class Keeper:
         except MemoryUnusableError as error:
             self._book.console.remark(str(error))
             self._goes_on = False
+        self._files.begin_logs_at_tail(_LOGS_WHOLE_BYTES)
         if not self._goes_on:
             self._files.begin_at_tail(_WHOLE_BYTES)
 
@@ -142,10 +146,11 @@ class Keeper:
     def not_read(self) -> tuple[str, ...]:
         """What could not be read, in words for the page."""
         counts = [f"{count} × {reason}" for reason, count in sorted(self._files.bad_lines.items())]
-        said = [f"signal lines or files not read: {', '.join(counts)}"] if counts else []
+        what = "log" if self._files.by_logs else "signal"
+        said = [f"{what} lines or files not read: {', '.join(counts)}"] if counts else []
         if self._files.left_out_bytes:
             said.append(
-                f"{self._files.left_out_bytes / 1e6:,.1f} MB of earlier signal lines, which no keeper read: "
+                f"{self._files.left_out_bytes / 1e6:,.1f} MB of earlier {what} lines, which no keeper read: "
                 "what is counted and what is usual begin behind them"
             )
         if self._book.unread:
@@ -190,7 +195,7 @@ class Keeper:
             self._book.record("history_left_out", left_out_bytes=self._files.left_out_bytes)
             self._goes_on = True
 
-    def _keep(self, keep: Callable[[Fold, RunFiles], bool]) -> None:
+    def _keep(self, keep: Callable[[Fold, RunFacts], bool]) -> None:
         try:
             keep(self._fold, self._files)
         except MemoryUnusableError as error:
