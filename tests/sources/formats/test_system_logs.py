@@ -248,6 +248,20 @@ def test_that_a_child_failed_is_no_exception_of_its_own() -> None:
     assert facts_of(trace("torch.distributed.elastic.multiprocessing.errors.ChildFailedError: ")) == []
 
 
+@pytest.mark.parametrize("front", ["", "[rank1]: "])
+def test_of_a_command_that_failed_the_exception_made_of_it_says_more(front: str) -> None:
+    chain = [
+        *trace("subprocess.CalledProcessError: Command '['ninja']' returned non-zero exit status 1.", front),
+        f"{front}",
+        f"{front}The above exception was the direct cause of the following exception:",
+        f"{front}",
+        *trace("RuntimeError: Error building extension 'fused'", front),
+    ]
+    told = [it for it in facts_of(chain) if isinstance(it, Fault)]
+    assert told[-1].details["message"] == "Error building extension 'fused'"
+    assert len(told) == (2 if front else 1)
+
+
 def test_a_lost_peer_is_one_fault_not_an_exception_and_an_error() -> None:
     fault = fault_of(trace("RuntimeError: [pair.cc:537] Read error: Connection reset by peer.", "[rank0]: "))
     assert (fault.fault, fault.rank, fault.details["what"]) == ("nccl_error", 0, "peer_gone")
@@ -348,6 +362,12 @@ def test_the_error_file_of_a_rank() -> None:
     assert fault.fault == "exception"
     with pytest.raises(ValueError, match="no message"):
         ErrorFile().facts(b'{"message": 7}', "error.json")
+
+
+def test_deepspeeds_launcher_tells_the_signal_by_its_code() -> None:
+    line = "[2026-02-03 04:05:06,250] [ERROR] [launch.py:1:sigkill_handler] ['python', 'x'] exits with return code = -11"
+    fault = fault_of(line)
+    assert (fault.fault, fault.details) == ("signal", {"exit_code": -11, "number": 11})
 
 
 # -- Slurm and the kernel

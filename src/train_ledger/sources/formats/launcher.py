@@ -82,7 +82,7 @@ class Launcher:
             yield Event(_t(line), "restart", None, host=line.host, source=source, details={"left": left})
         elif match := _EXITS.search(text):
             code = int(match[1])
-            details = {"exit_code": code}
+            details = _with_signal({"exit_code": code})
             if code:
                 yield Fault(_known(line), _code(code), None, host=line.host, source=source, details=details)
 
