@@ -17,8 +17,9 @@ OOM = "[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.
 
 
 def line(step: int, *, minute: int = 5, loss: str = "2.500000E+00") -> str:
+    front = f" [2026-02-03 04:{minute:02d}:{step % 60:02d}] iteration {step:8d}/   90000"
     return (
-        f" [2026-02-03 04:{minute:02d}:{step % 60:02d}] iteration {step:8d}/   90000 | consumed samples: {step * 64} | "
+        f"{front} | consumed samples: {step * 64} | "
         f"elapsed time per iteration (ms): 1000.0 | learning rate: 1.500000E-04 | lm loss: {loss} | "
         "grad norm: 1.250 | number of skipped iterations:   0 | number of nan iterations:   0 |\n"
     )
@@ -72,7 +73,7 @@ def test_the_summary_says_what_it_is_and_how_far_it_went(tmp_path: Path) -> None
     assert status == 0
     assert stdout.startswith("nothing wrong in 1 file: 16 lines of steps")
     assert "Megatron" in stdout
-    assert "100, 84 of them tell nothing" in stdout
+    assert "100; 84 of them tell nothing" in stdout
     assert "steps 1–12" in stdout
     assert "steps 11–14, 2 of them done again" in stdout
     assert "not seen" in stdout
@@ -93,6 +94,50 @@ def test_the_summary_names_each_trouble_once_and_what_to_run_next(tmp_path: Path
     assert "sequence number 7, ALLREDUCE (8 times, first at" in stdout
     assert f"train-ledger hang --logs {path}" in stdout
     assert f"train-ledger read {path} --json --only fault" in stdout
+
+
+def test_the_first_line_says_what_the_rank_of_the_root_cause_raised(tmp_path: Path) -> None:
+    path = log(
+        tmp_path,
+        "[rank0]: Traceback (most recent call last):\n"
+        '[rank0]:   File "/x/a.py", line 5, in train\n'
+        "[rank0]: RuntimeError: [pair.cc:553] Connection closed by peer [127.0.0.1]:3881\n"
+        "[rank1]: Traceback (most recent call last):\n"
+        '[rank1]:   File "/x/a.py", line 4, in train\n'
+        f"[rank1]: ValueError: no such sample: {'7' * 200}\n",
+    )
+    first, *_ = run(path)[1].splitlines()
+    assert first.startswith("trouble in 1 file: exception on rank 1 (ValueError: no such sample: 77")
+    assert first.endswith("7…), and 1 more kind of trouble")
+
+
+def test_what_ended_a_rank_is_trouble_in_our_own_signals_too(tmp_path: Path) -> None:
+    (tmp_path / "signals").mkdir()
+    steps = "".join(f'{{"t":{step},"step":{step},"rank":1,"loss":2.5}}\n' for step in range(1, 9))
+    raised = '{"t":9.5,"rank":1,"event":"exception","type":"ValueError","message":"bad sample"'
+    path = tmp_path / "signals" / "rank_00001.jsonl"
+    path.write_text(f'{steps}{raised},"thread":"saver","fatal":false}}\n')
+    status, stdout, _ = run(tmp_path)
+    assert status == 0
+    assert "after an exception that is no trouble" in stdout
+    path.write_text(f'{steps}{raised}}}\n{{"t":9.6,"rank":1,"event":"signal","number":15}}\n')
+    status, stdout, _ = run(tmp_path)
+    assert status == 1
+    assert stdout.startswith("trouble in 1 file: exception on rank 1 (ValueError: bad sample), and 1 more")
+    assert "signal on rank 1, SIGTERM" in stdout
+    assert f"train-ledger diagnose {tmp_path}" in stdout
+
+
+def test_stacks_alone_do_not_say_that_nothing_is_wrong(tmp_path: Path) -> None:
+    stack = "Process 12: python train.py\nPython v3.11.7 (/usr/bin/python3.11)\n\n"
+    path = log(
+        tmp_path, f'{stack}Thread 12 (idle): "MainThread"\n    wait (threading.py:320)\n', "rank_1.txt"
+    )
+    status, stdout, _ = run(path)
+    assert (status, stdout.splitlines()[0]) == (
+        3,
+        "cannot tell: neither a step nor trouble is told in 1 file",
+    )
 
 
 def test_an_mfu_over_100_is_flagged(tmp_path: Path) -> None:

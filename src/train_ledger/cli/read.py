@@ -105,5 +105,5 @@ def _status(reading: FactReading) -> ExitCode:
         return ExitCode.TROUBLE
     if reading.files and all(file.not_read for file in reading.files):
         return ExitCode.BAD_INPUT
-    told = any(seen.steps or seen.events for file in reading.files for seen in file.formats)
+    told = any(seen.steps for file in reading.files for seen in file.formats)
     return ExitCode.NOTHING_WRONG if told else ExitCode.CANNOT_TELL

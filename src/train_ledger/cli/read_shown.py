@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import shlex
+import signal
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from train_ledger.answer import NextCommand
-from train_ledger.render import Report, duration, moment, ranks_in_brief
+from train_ledger.render import Report, duration, harmless, moment, ranks_in_brief
 from train_ledger.render.report import Section, commands, pairs, points
 from train_ledger.sources import Attempt, FactReading, FileRead, Incident
 
@@ -17,6 +18,7 @@ __all__ = ["report_of_reading"]
 _MOST_FILES = 20
 _MOST_ATTEMPTS = 8
 _LONGEST_SAID = 200
+_LONGEST_IN_VERDICT = 70
 _FULL = 100.0
 
 
@@ -27,7 +29,7 @@ def report_of_reading(reading: FactReading, paths: Sequence[Path]) -> Report:
     sections = [section for file in telling[:_MOST_FILES] for section in _file(file)]
     return Report(
         _verdict(reading),
-        "trouble" if incidents else "fine" if any(file.formats for file in telling) else "unsure",
+        "trouble" if incidents else "fine" if _steps(reading) else "unsure",
         (
             *sections,
             *points("trouble, as it was told", map(_incident, incidents)),
@@ -41,14 +43,42 @@ def _verdict(reading: FactReading) -> str:
     incidents = reading.incidents.all
     files = f"{len(reading.files)} file{'' if len(reading.files) == 1 else 's'}"
     if incidents:
-        first = next((it for it in incidents if it.first.details.get("root")), incidents[0])
+        first = _cause(incidents)
         others = len(incidents) - 1
         more = f", and {others} more kind{'' if others == 1 else 's'} of trouble" if others else ""
-        return f"trouble in {files}: {first.first.fault}{_who(first)}{more}"
+        return f"trouble in {files}: {_what(first)}{_who(first)}{_raised(first)}{more}"
     if not any(file.formats for file in reading.files):
         return f"cannot tell, because nothing of a known format stands in {files}"
-    steps = sum(it.steps for file in reading.files for it in file.formats)
+    steps = _steps(reading)
+    if not steps:
+        return f"cannot tell: neither a step nor trouble is told in {files}"
     return f"nothing wrong in {files}: {_of_thousands(steps)} lines of steps, no trouble told"
+
+
+def _steps(reading: FactReading) -> int:
+    return sum(it.steps for file in reading.files for it in file.formats)
+
+
+def _cause(incidents: Sequence[Incident]) -> Incident:
+    """The launcher's root cause, by what that rank itself said of it, else what was told first."""
+    root = next((it for it in incidents if it.first.details.get("root")), None)
+    if root is None:
+        return incidents[0]
+    of_rank = (it for it in incidents if it.ranks & root.ranks and "type" in it.first.details)
+    return next((it for it in of_rank if it.first.details.get("what") != "peer_gone"), root)
+
+
+def _raised(it: Incident) -> str:
+    """Type and message of an exception, cut for one line."""
+    said = ": ".join(
+        str(it.first.details[name]) for name in ("type", "message") if it.first.details.get(name)
+    )
+    return f" ({_cut(harmless(said), _LONGEST_IN_VERDICT)})" if said else ""
+
+
+def _cut(text: str, longest: int) -> str:
+    text = text.strip()
+    return text if len(text) <= longest else f"{text[: longest - 1].rstrip()}…"
 
 
 def _of_thousands(number: int) -> str:
@@ -69,7 +99,9 @@ def _file(file: FileRead) -> list[Section]:
             ("format", formats),
             (
                 "lines",
-                f"{_of_thousands(file.lines)}, {_of_thousands(file.of_no_format)} of them tell nothing",
+                f"{_of_thousands(file.lines)}; {_of_thousands(file.of_no_format)} of them tell nothing"
+                if file.lines
+                else None,
             ),
             ("ranks", ranks_in_brief(ranks) if ranks else None),
             *((f"attempt {it.attempt}", _attempt(it)) for it in shown[:_MOST_ATTEMPTS]),
@@ -77,6 +109,7 @@ def _file(file: FileRead) -> list[Section]:
             ("loss", _loss(shown)),
             ("MFU", _mfu(attempts)),
             ("last log", _last_log(file)),
+            ("went on", f"after {_exceptions(file.survived)}" if file.survived else None),
             ("damaged", _counted(file.damaged.items())),
             ("told again", _counted(file.repeated.items())),
             (
@@ -99,6 +132,10 @@ def _counts(steps: int, events: int, faults: int) -> str:
     return ", ".join(f"{_of_thousands(it)} {name}{'' if it == 1 else 's'}" for it, name in named if it)
 
 
+def _exceptions(count: int) -> str:
+    return "an exception that is no trouble" if count == 1 else f"{count:,} exceptions that are no trouble"
+
+
 def _counted(items: Iterable[tuple[str, int]]) -> str:
     return ", ".join(f"{_of_thousands(times)} × {what}" for what, times in items if times)
 
@@ -116,12 +153,21 @@ def _attempt(it: Attempt) -> str:
     if it.redone:
         told.append(f"{it.redone} of them done again")
     if it.first_t is not None and it.last_t is not None:
-        told.append(f"{moment(it.first_t)} to {moment(it.last_t)}")
+        told.append(_span(it.first_t, it.last_t))
     if it.outside_steps_s is not None and it.outside_steps_s >= 1.0:
         told.append(f"{duration(it.outside_steps_s)} outside its steps")
     if it.tokens_per_s is not None:
         told.append(f"{it.tokens_per_s:,.0f} tokens/s")
     return ", ".join(told)
+
+
+def _span(first_t: float, last_t: float) -> str:
+    """From when to when; the day stands once where it is one."""
+    first, last = moment(first_t), moment(last_t)
+    if first == last:
+        return first
+    day, _, clock = last.partition(" ")
+    return f"{first.removesuffix(' UTC')} to {clock}" if first.startswith(f"{day} ") else f"{first} to {last}"
 
 
 def _loss(attempts: Sequence[Attempt]) -> str | None:
@@ -153,13 +199,17 @@ def _last_log(file: FileRead) -> str | None:
 
 
 def _incident(it: Incident) -> str:
-    told = [it.first.fault + _who(it)]
+    told = [_what(it) + _who(it)]
     steps = f"step {min(it.steps)}" if it.steps else ""
     told += [part for part in (steps, _seqs(it), _said(it)) if part]
     if it.first.t is not None and math.isfinite(it.first.t):
         told.append(moment(it.first.t))
     times = f"{it.times} times, first at " if it.times > 1 else ""
     return f"{', '.join(told)} ({times}{it.first.source})"
+
+
+def _what(it: Incident) -> str:
+    return _xid(it.first.details) if it.first.fault == "xid" else it.first.fault
 
 
 def _who(it: Incident) -> str:
@@ -177,10 +227,11 @@ def _said(it: Incident) -> str:
     details = it.first.details
     if details.get("victim"):
         return "ended by the launcher because of another"
-    said = [_xid(details) if it.first.fault == "xid" else ""]
-    said += [str(details[name]) for name in ("op", "type", "why", "text") if details.get(name)]
+    said = [str(details[name]) for name in ("op", "type", "why", "text") if details.get(name)]
     if "message" in details:
-        said.append(str(details["message"])[:_LONGEST_SAID])
+        said.append(_cut(str(details["message"]), _LONGEST_SAID))
+    elif it.first.fault == "signal":
+        said.append(_signal_name(details.get("number")))
     if "exit_code" in details:
         said.append(f"exit code {details['exit_code']}")
     if details.get("root"):
@@ -188,6 +239,10 @@ def _said(it: Incident) -> str:
     if "field" in details:
         said.append(f"{details['field']} is {details.get('value')}")
     return ", ".join(part for part in said if part)
+
+
+def _signal_name(number: object) -> str:
+    return next((it.name for it in signal.Signals if it == number), "")
 
 
 def _xid(details: Mapping[str, object]) -> str:
@@ -209,7 +264,11 @@ def _next(incidents: Sequence[Incident], paths: Sequence[Path]) -> Iterator[Next
     codes = {it.first.fault for it in incidents}
     if "-" in map(str, paths):
         return
-    if codes & {"watchdog_timeout", "desync", "nccl_error"}:
+    runs = [path for path in paths if (path / "signals").is_dir()]
+    if incidents and runs:
+        run = shlex.quote(str(runs[0]))
+        yield NextCommand("what is wrong, who is to blame, on what evidence", f"train-ledger diagnose {run}")
+    elif codes & {"watchdog_timeout", "desync", "nccl_error"}:
         logs = shlex.quote(str(paths[0]))
         yield NextCommand("who did not come to the collective", f"train-ledger hang --logs {logs}")
     if incidents:

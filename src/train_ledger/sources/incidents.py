@@ -68,12 +68,12 @@ class Incidents:
 
     @property
     def all(self) -> tuple[Incident, ...]:
-        """As they stand in the logs; that ranks were ended because of another comes last: it is no cause."""
+        """As they stand in the logs; what is no cause comes last: a lost peer, an end by the launcher."""
         return tuple(sorted(self._found.values(), key=self._order))
 
-    def _order(self, it: Incident) -> tuple[bool, int, int]:
+    def _order(self, it: Incident) -> tuple[bool, bool, int, int]:
         file, line = _place(it.first)
-        return is_victim(it.first), self._files[file], line
+        return is_victim(it.first), it.first.details.get("what") == "peer_gone", self._files[file], line
 
 
 def _place(fault: Fault) -> tuple[str, int]:

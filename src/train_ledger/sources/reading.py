@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from train_ledger.facts import Fact, Fault
+from train_ledger.facts import Event, Fact, Fault
 from train_ledger.sources.attempt_count import AttemptCount, RankStreams
 from train_ledger.sources.fact_reader import FactReader
 from train_ledger.sources.formats import DOCUMENTS, Document
@@ -38,15 +38,17 @@ _IN_A_RUN = ("signals", "structured_logs", "logs", "hardware", "stacks")
 class FileRead:
     """What is known of one file once it was read.
 
-    `told` counts the lines that told something; `damaged` counts, by reason, lines of a known format that
-    could not be taken. `last_t` is the newest time that stands in it, `last_log_t` that of each rank, in unix
-    seconds. `not_read` says why the file, or its rest, was not read.
+    `told` counts the lines that told something, `survived` the exceptions that training went on after;
+    `damaged` counts, by reason, lines of a known format that could not be taken. `last_t` is the newest time
+    that stands in it, `last_log_t` that of each rank, in unix seconds. `not_read` says why the file, or its
+    rest, was not read.
     """
 
     path: str
     formats: tuple[FormatSeen, ...] = ()
     lines: int = 0
     told: int = 0
+    survived: int = 0
     damaged: Counter[str] = field(default_factory=Counter)
     repeated: Counter[str] = field(default_factory=Counter)
     last_log_t: dict[int, float] = field(default_factory=dict)
@@ -89,6 +91,8 @@ class FactReading:
                     read.progress.add(fact)
                     if isinstance(fact, Fault):
                         self.incidents.add(fact)
+                    elif isinstance(fact, Event) and fact.name == "exception":
+                        read.survived += fact.details.get("fatal") is False
                     yield fact
             except NotRead as why:
                 read.not_read = str(why)

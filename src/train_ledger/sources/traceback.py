@@ -3,7 +3,7 @@
 Python prints the frames, indented, and last the exception at the start of a line. Lines of ranks that share a
 log are told apart by what stands in front of each; torch puts `[rank3]:` in front of the exception that ends
 the process alone. One that the program caught, logged and went on from ended nobody: more follows in its log.
-Of a chain of exceptions the first is what went wrong.
+Of a chain of exceptions the first is what went wrong, unless it says only that a command failed.
 """
 
 from __future__ import annotations
@@ -108,4 +108,5 @@ class Tracebacks:
         if key not in self._found:
             return True
         before, it = self._found[key]
-        return not it.in_front and number - before > _CHAIN
+        is_of_command = it.exception.startswith("CalledProcessError")
+        return is_of_command or (not it.in_front and number - before > _CHAIN)

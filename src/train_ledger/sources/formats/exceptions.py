@@ -130,7 +130,7 @@ def _number(source: str, before: int) -> int:
 
 def _of(raised: Raised, line: LogLine) -> Iterable[Fact]:
     kind, _, message = raised.exception.partition(": ")
-    if kind in _OF_LAUNCHER:
+    if kind in _OF_LAUNCHER and not raised.in_front:
         return
     code, more = named(raised.exception)
     details = {

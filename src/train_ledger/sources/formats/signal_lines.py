@@ -1,19 +1,26 @@
-"""What do our own signal files say, where they are read as any log is?"""
+"""What do our own signal files say, where they are read as any log is?
+
+An exception that nobody caught, a signal and a checkpoint that failed are events there, which a run is folded
+from. Whoever reads the file as a log asks for its troubles, so that each is told as a fault, too.
+"""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
-from train_ledger.facts import Fact
+from train_ledger.facts import Event, Fact, Fault
+from train_ledger.sources.formats.exceptions import named
 from train_ledger.sources.jsonl import SignalDecoder
 from train_ledger.sources.log_line import LogLine
+from train_ledger.sources.watchdog import peer_gone
 
 __all__ = ["SignalLines"]
 
 _NAME = re.compile(r"rank_\d{1,9}\.jsonl(?:\.\d{1,9})?(?:\.gz)?\Z")
+_FAULTS = {"exception": "exception", "signal": "signal", "ckpt_failed": "checkpoint_failed"}
 _LINE = re.compile(rb'^\{[^\n]{0,4000}"t": ?[-\d"N]', re.MULTILINE)
 
 
@@ -43,7 +50,30 @@ class SignalLines:
 
     def read(self, line: LogLine, source: str) -> Iterable[Fact]:
         fact = self._decoder.decode(line.text.encode("utf-8", "replace"), source, rank=line.rank)
-        return () if fact is None else (fact,)
+        if fact is None:
+            return ()
+        if not isinstance(fact, Event) or fact.name not in _FAULTS or fact.details.get("fatal") is False:
+            return (fact,)
+        return (fact, _fault(fact))
 
     def end(self) -> Iterable[Fact]:
         return ()
+
+
+def _fault(event: Event) -> Fault:
+    code = _FAULTS[event.name]
+    more: Mapping[str, object] = {}
+    if event.name == "exception":
+        raised = f"{event.details.get('type')}: {event.details.get('message')}"
+        code, more = named(raised)
+        more = {**more, "what": "peer_gone"} if peer_gone(raised) else more
+    return Fault(
+        event.t,
+        code,
+        event.rank,
+        event.step,
+        event.attempt,
+        event.host,
+        event.source,
+        {**event.details, **more},
+    )
