@@ -161,7 +161,7 @@ def _lines(now: float) -> Iterator[dict[str, object]]:
             }
 
 
-_WRITTEN = {"effective_fraction": 0.9, "mfu_baseline": 40.0}
+_WRITTEN = {"effective_fraction": 0.9, "mfu_baseline": 40.0, "span_fwd_bwd_s": 0.7}
 
 
 def main(arguments: list[str]) -> int:

@@ -210,3 +210,31 @@ def test_a_thousand_ranks_are_rendered_in_a_moment() -> None:
     started = time.perf_counter()
     exposition.text(state)
     assert time.perf_counter() - started < 1.0
+
+
+def span(rank: int, name: str) -> tuple[tuple[str, str], ...]:
+    return (("name", name), *of_rank(rank))
+
+
+def test_spans_of_a_step_have_their_names_as_a_label() -> None:
+    state = with_rank(running(t=T0 + 500), 2, values={"span_fwd_bwd_s": 0.7, "span_gc_s": 0.1, "loss": 2.0})
+    state = with_rank(state, 1, values={"span_fwd_bwd_s": 0.8})
+    found = exposed(state, Config(limits=Limits(unknown_fields=True)))
+    assert found["train_span_seconds", span(2, "fwd_bwd")] == 0.7
+    assert found["train_span_seconds", span(1, "fwd_bwd")] == 0.8
+    assert found["train_span_seconds", span(2, "gc")] == 0.1
+    assert ("train_span_seconds", span(1, "gc")) not in found
+    assert not [name for name, _ in found if name.startswith("train_field_span")], "told once"
+
+
+def test_names_of_spans_are_bounded() -> None:
+    values = {f"span_part_{number:03}_s": 0.1 for number in range(100)}
+    exposition = Exposition(Config())
+    found = parsed(exposition.text(with_rank(running(t=T0 + 500), 2, values=values)))
+    assert sum(name == "train_span_seconds" for name, _ in found) == 32
+    assert exposition.fields_left_out == 68
+
+
+def test_spans_of_a_rank_that_fell_silent_are_no_figures_of_now() -> None:
+    state = with_rank(running(t=T0 + 5000), 2, values={"span_fwd_bwd_s": 0.7}, heard_t=T0 + 3000)
+    assert not [name for name, _ in exposed(state) if name == "train_span_seconds"]

@@ -16,5 +16,5 @@ pytestmark = pytest.mark.skipif(not LOGS.is_dir(), reason="real logs are not her
 
 def test_every_event_of_real_logs_is_in_the_table() -> None:
     names = {fact.name for fact in read_facts([LOGS]) if isinstance(fact, Event)}
-    assert {"run_start", "ckpt_saved", "stack", "timers"} <= names
+    assert {"run_start", "stack"} <= names
     assert names <= EVENT_MEANINGS.keys() | LOG_EVENT_MEANINGS.keys()

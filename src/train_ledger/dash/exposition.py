@@ -23,6 +23,7 @@ from train_ledger.dash.conditions import (
     slow_saves,
 )
 from train_ledger.dash.metric_text import escaped, family, family_of_ranks, head_of, labels
+from train_ledger.dash.spans import is_span, spans_of
 from train_ledger.fields import FIELDS, Field
 from train_ledger.ledger.state import STATES, RankState, RunState
 
@@ -51,6 +52,7 @@ class Exposition:
         self._rendered: list[RankState] = []
         self._silent: frozenset[int] = frozenset()
         self._text_of_ranks = ""
+        self._spans_left_out = 0
         self.fields_left_out = 0
 
     def text(self, state: RunState) -> str:
@@ -66,7 +68,11 @@ class Exposition:
         same = len(states) == len(self._rendered) and all(map(is_, states, self._rendered))
         if not same or silent != self._silent:
             self._rendered, self._silent = states, silent
-            self._text_of_ranks = "".join(_of_ranks(members, silent))
+            heard = [member for member in members if member.state.rank not in silent]
+            spans, self._spans_left_out = spans_of(
+                [member.labels for member in heard], [member.state.values for member in heard]
+            )
+            self._text_of_ranks = "".join([*_of_ranks(members, silent), spans])
         return self._text_of_ranks
 
     def text_of_run(self, state: RunState) -> str:
@@ -166,11 +172,12 @@ class Exposition:
 
     def _unknown_fields(self, members: list[_Member]) -> Iterator[str]:
         """Fields that train-ledger does not know, where they are asked for, up to the limit of series."""
-        self.fields_left_out = 0
+        self.fields_left_out = self._spans_left_out
         if not self._config.limits.unknown_fields:
             return
         room = self._config.limits.unknown_field_series
-        names = sorted({name for member in members for name in member.state.values} - FIELDS.keys())
+        told = {name for member in members for name in member.state.values} - FIELDS.keys()
+        names = sorted(name for name in told if not is_span(name))
         taken: set[str] = set()
         for name in names:
             metric = f"train_field_{_NOT_IN_A_NAME.sub('_', name)}"
