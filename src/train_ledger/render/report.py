@@ -43,12 +43,18 @@ class Pair:
     label: str
     text: str
 
+    def __post_init__(self) -> None:
+        _make_harmless(self, "label", "text")
+
 
 @dataclass(frozen=True, slots=True)
 class Point:
     """One sentence of a list."""
 
     text: str
+
+    def __post_init__(self) -> None:
+        _make_harmless(self, "text")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +63,10 @@ class Frames:
 
     lines: tuple[str, ...]
     title: str = ""
+
+    def __post_init__(self) -> None:
+        _make_harmless(self, "title")
+        object.__setattr__(self, "lines", tuple(map(harmless, self.lines)))
 
 
 Row: TypeAlias = Pair | Point | Frames | NextCommand | Table | Graph | Lanes
@@ -69,6 +79,9 @@ class Section:
     heading: str
     rows: tuple[Row, ...]
 
+    def __post_init__(self) -> None:
+        _make_harmless(self, "heading")
+
 
 @dataclass(frozen=True, slots=True)
 class Report:
@@ -78,10 +91,19 @@ class Report:
     tone: Tone
     sections: tuple[Section, ...] = ()
 
+    def __post_init__(self) -> None:
+        _make_harmless(self, "verdict")
+
+
+def _make_harmless(record: object, *names: str) -> None:
+    """Here, once, so that whoever makes a record of what a log says cannot forget it."""
+    for name in names:
+        object.__setattr__(record, name, harmless(getattr(record, name)))
+
 
 def pairs(heading: str, labelled: Iterable[tuple[str, str | None]]) -> list[Section]:
     """A section of the pairs that have a text; none where no pair has."""
-    rows = tuple(Pair(label, harmless(text)) for label, text in labelled if text)
+    rows = tuple(Pair(label, text) for label, text in labelled if text)
     return [Section(heading, rows)] if rows else []
 
 
