@@ -48,9 +48,9 @@ def read(
 ) -> int:
     """Say what logs of any known format tell.
 
-    Which format they are is recognised: Megatron-LM, DeepSpeed, torchtitan, Hugging Face, Lightning, nanoGPT
-    and its kin, torchrun, Slurm, the NCCL watchdog, the kernel log, py-spy, and our own signal files. Packed
-    files (.gz) are read as they are. Without --json: a summary, with the troubles in their order.
+    Which format they are is recognised: Megatron-LM, DeepSpeed, torchtitan, Hugging Face, Lightning's CSV,
+    nanoGPT and its kin, a loop's own "step 10 loss 2.31", torchrun, Slurm, the NCCL watchdog, the kernel log,
+    py-spy, and our own signal files. Packed files (.gz) are read as they are. Without --json: a summary, with the troubles in their order.
 
     \b
     Example:

@@ -20,6 +20,7 @@ from train_ledger.sources.formats.llama_factory import LlamaFactory
 from train_ledger.sources.formats.megatron import Megatron
 from train_ledger.sources.formats.megatron_progress import MegatronProgress
 from train_ledger.sources.formats.nanogpt import NanoGpt
+from train_ledger.sources.formats.own_loop import OwnLoop
 from train_ledger.sources.formats.signal_lines import SignalLines
 from train_ledger.sources.formats.slurm import Slurm
 from train_ledger.sources.formats.stacks import PySpyJson, PySpyText
@@ -40,6 +41,7 @@ LINE_FORMATS: tuple[type[LineFormat], ...] = (
     Megatron,
     DeepSpeed,
     NanoGpt,
+    OwnLoop,
 )
 OWNED_FORMATS: tuple[type[OwnedFormat], ...] = (
     SignalLines,

@@ -83,6 +83,12 @@ class NanoGpt:
     def end(self) -> Iterator[Fact]:
         return iter(())
 
+    @classmethod
+    def takes(cls, text: str) -> bool:
+        """Whether a trainer's words, without what stands before them, are a step's line of this format."""
+        told = cls()._told(text)
+        return told is not None and bool(told[1])
+
     def _told(self, text: str) -> tuple[int, dict[str, float]] | None:
         """Step and values of a line; None for a line of another shape."""
         if match := _ITER.match(text):
