@@ -185,3 +185,32 @@ def test_what_carries_no_time_is_as_old_as_its_file(tmp_path) -> None:
     assert read_log_files([path], until_t=1001.0).raised
     before = read_log_files([path], until_t=999.0)
     assert (before.said, before.raised) == ((), ())
+
+
+@pytest.mark.parametrize(("front", "host"), [("3: ", None), ("node-07: ", "node-07")])
+def test_a_traceback_behind_the_name_of_a_task_or_a_host_is_found(tmp_path, front, host) -> None:
+    lines = "".join(f"{front}{line}\n" for line in RAISED.splitlines())
+    (raised,) = read_log_files([put(tmp_path, "slurm-9.out", lines)]).raised
+    assert (raised.rank, raised.host, raised.exception) == (None, host, "ValueError: no")
+    assert raised.frame == 'File "train.py", line 88, in <module>'
+
+
+def test_what_a_log_of_all_says_without_a_name_is_not_of_the_one_rank_that_has_one(tmp_path) -> None:
+    found = read_log_files([put(tmp_path, "train.log", "[rank0]:[W P.cpp:1] " + CAUGHT + RAISED)])
+    assert [it.rank for it in found.said] == [0]
+    assert [it.rank for it in found.raised] == [None]
+    assert found.written_t == {}
+
+
+def test_where_each_log_names_another_rank_each_is_its_ranks(tmp_path) -> None:
+    for rank in (2, 3):
+        put(tmp_path, f"{rank}x.log", f"[rank{rank}]:[W P.cpp:1] " + CAUGHT + RAISED)
+    found = read_log_files([tmp_path])
+    assert sorted(it.rank for it in found.raised) == [2, 3]
+    assert set(found.written_t) == {2, 3}
+
+
+def test_a_log_that_begins_with_the_nuls_of_a_truncation_is_read(tmp_path) -> None:
+    found = read_log_files([put(tmp_path, "rank_1.log", bytes(5000) + b"\n" + CAUGHT.encode())])
+    assert [it.seq for it in found.said] == [9]
+    assert not found.skipped

@@ -6,6 +6,7 @@ import gzip
 import json
 import math
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,24 @@ def test_a_line_of_a_megabyte_is_cut_and_counted_and_the_next_is_read(tmp_path: 
     facts, (file,) = read(log)
     assert [(it.step, it.source) for it in facts] == [(10, f"{log}:1"), (20, f"{log}:3")]
     assert file.damaged == {"longer than 64 KiB, cut": 1}
+
+
+def test_bars_that_fill_more_than_the_longest_line_do_not_cost_the_record_behind_them(tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    bar = "\r 10%|#         | {}/9000 [10:00<1:30:00,  1.50it/s]"
+    record = "\r{{'loss': 2.5, 'grad_norm': 1.0, 'learning_rate': 0.001, 'epoch': 0.5}}\n" + bar
+    bars = "".join(bar.format(number) for number in range(1, 9000)) + record.format(9000) + "\n"
+    log.write_text(("x" * 99 + "\n") * 8000 + bars)
+    facts, (file,) = read(log)
+    assert [it.step for it in facts if isinstance(it, Step) and "loss" in it.values] == [9000]
+    assert not file.damaged
+
+
+@pytest.mark.parametrize("mark", [" val_loss:", "out of memory", "it/s", ""])
+def test_a_line_of_carriage_returns_costs_no_more_than_its_length(mark: str) -> None:
+    started = time.process_time()
+    facts_of(mark + "\r" * 60_000 + "\n")
+    assert time.process_time() - started < 0.25
 
 
 # -- whose lines
@@ -391,3 +410,27 @@ def test_colours_and_progress_bars_hide_nothing() -> None:
 def test_a_fact_without_a_time_has_none() -> None:
     (step,) = steps_of(megatron(10))
     assert math.isnan(step.t)
+
+
+@pytest.mark.parametrize("front", [b"", b"".join(megatron(it).encode() for it in (1, 2))])
+def test_nuls_that_a_truncation_or_a_crash_left_hide_no_line(tmp_path: Path, front: bytes) -> None:
+    (tmp_path / "train.log").write_bytes(front + bytes(700) + megatron(3).encode() + megatron(4).encode())
+    facts, (file,) = read(tmp_path)
+    assert [it.step for it in facts][-2:] == [3, 4]
+    assert file.not_read is None
+
+
+@pytest.mark.parametrize("front", [bytes(5000), b"x" * 5000 + b"\n"])
+def test_a_signal_file_is_known_by_its_name_where_its_first_line_is_damaged(
+    tmp_path: Path, front: bytes
+) -> None:
+    lines = b"".join(b'{"t": 1.0, "step": %d, "rank": 3}\n' % step for step in (1, 2))
+    (tmp_path / "rank_00003.jsonl").write_bytes(front + lines)
+    facts, _ = read(tmp_path)
+    assert [it.step for it in facts] == [1, 2]
+
+
+def test_what_to_do_with_utf_16_is_said(tmp_path: Path) -> None:
+    (tmp_path / "train.log").write_bytes(megatron(1).encode("utf-16"))
+    _, (file,) = read(tmp_path)
+    assert "iconv" in str(file.not_read)

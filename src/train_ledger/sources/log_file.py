@@ -13,6 +13,7 @@ from typing import IO, Protocol
 from train_ledger.sources import kernel_log, torchrun, traceback, watchdog
 from train_ledger.sources.kernel_log import KernelFault
 from train_ledger.sources.log_line import read_line
+from train_ledger.sources.log_source import why_no_text
 from train_ledger.sources.said import Said
 from train_ledger.sources.torchrun import Epilogue, LogPlace
 from train_ledger.sources.traceback import Raised, Tracebacks
@@ -98,8 +99,8 @@ class LogFile:
     def _pieces(self, file: IO[bytes], limit: int) -> None:
         rest = b""
         while limit > 0 and (chunk := file.read(min(_CHUNK_BYTES, limit))):
-            if not self._number and b"\0" in chunk[:4096]:
-                self._sink.skip("is no text", self._name)
+            if not self._number and (why := why_no_text(chunk)) is not None:
+                self._sink.skip(why, self._name)
                 return
             limit -= len(chunk)
             whole, _, tail = (rest + chunk).rpartition(b"\n")

@@ -53,7 +53,7 @@ def read_line(data: bytes, written_t: float | None = None) -> LogLine:
     >>> line.host, line.rank, line.text
     ('node-07', 4, '[E214 04:05:06.3 ProcessGroupNCCL.cpp:9] failure')
     """
-    text = _COLOUR.sub("", data.decode("utf-8", "replace"))
+    text = _COLOUR.sub("", data.lstrip(b"\0").decode("utf-8", "replace"))  # NULs are of a truncation
     found: dict[str, str] = {}
     stripped = text.lstrip(" ")
     for _ in range(_MOST_FRONTS):

@@ -6,8 +6,10 @@ opened: its writer would wait for us, or we for it.
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import os
+import re
 import select
 import stat
 import sys
@@ -17,11 +19,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, cast
 
-__all__ = ["NotRead", "opened", "pieces"]
+__all__ = ["NotRead", "opened", "pieces", "why_no_text"]
 
 _PIECE_BYTES = 256 << 10
 _QUIET_S = 0.2
 _MAGIC = b"\x1f\x8b"
+_HEAD_BYTES = 4096
+_HOLE = re.compile(rb"\A\0+|\0+\Z|\0{16,}")
 
 
 class NotRead(Exception):  # noqa: N818
@@ -72,6 +76,14 @@ def pieces(file: IO[bytes]) -> Iterator[bytes]:
         if not piece:
             return
         yield piece
+
+
+def why_no_text(head: bytes) -> str | None:
+    """Why these are the first bytes of no log; many NULs in a row are what a truncation or a crash leaves."""
+    head = head[:_HEAD_BYTES]
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "is UTF-16; make it UTF-8 first (iconv -f UTF-16 -t UTF-8)"
+    return "is no text" if b"\0" in _HOLE.sub(b"", head) else None
 
 
 def _is_pipe(file: IO[bytes]) -> bool:

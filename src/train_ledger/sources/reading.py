@@ -18,7 +18,7 @@ from train_ledger.sources.attempt_count import AttemptCount, RankStreams
 from train_ledger.sources.fact_reader import FactReader
 from train_ledger.sources.formats import DOCUMENTS, Document
 from train_ledger.sources.incidents import Incidents
-from train_ledger.sources.log_source import NotRead, opened, pieces
+from train_ledger.sources.log_source import NotRead, opened, pieces, why_no_text
 from train_ledger.sources.nonfinite import Nonfinite
 from train_ledger.sources.program import FormatSeen
 from train_ledger.sources.progress import Progress
@@ -104,8 +104,8 @@ class FactReading:
             document = next((it for it in DOCUMENTS if it.fits(head[:_HEAD_BYTES], path.name)), None)
             if document is not None:
                 yield from self._of_document(document, path, itertools.chain([head], stream), place, read)
-            elif b"\0" in head[:_HEAD_BYTES].lstrip(b"\0"):
-                raise NotRead("is no text")
+            elif (why := why_no_text(head)) is not None:
+                raise NotRead(why)
             else:  # of a pipe the next piece may be long in coming: what there is is told before
                 attempts = AttemptCount(str(path), place.attempt, self._ranks)
                 reader = FactReader(str(path), place, written_t=written_t, attempts=attempts)

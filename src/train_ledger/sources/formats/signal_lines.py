@@ -39,17 +39,19 @@ class SignalLines:
     def fits(cls, head: bytes, file_name: str) -> bool:
         if b'"log_type"' in head:
             return False  # torchtitan's structured log
-        line = _LINE.search(head)
-        named = _NAME.search(file_name) is not None
+        line = _LINE.search(head.lstrip(b"\0"))
+        if _NAME.fullmatch(file_name):  # its first line may be NULs of a truncation, or long and damaged
+            return line is not None or b"\n" not in head.rstrip(b"\n")
         ranked = b'"rank"' in head and (b'"step"' in head or b'"event"' in head)
-        return line is not None and (named or ranked)
+        return line is not None and ranked
 
     @property
     def damaged(self) -> Counter[str]:
         return self._decoder.bad_lines
 
     def read(self, line: LogLine, source: str) -> Iterable[Fact]:
-        fact = self._decoder.decode(line.text.encode("utf-8", "replace"), source, rank=line.rank)
+        data = line.text.lstrip("\0").encode("utf-8", "replace")  # NULs are of a truncation
+        fact = self._decoder.decode(data, source, rank=line.rank)
         if fact is None:
             return ()
         if not isinstance(fact, Event) or fact.name not in _FAULTS or fact.details.get("fatal") is False:
