@@ -134,7 +134,7 @@ class LogFile:
         if fault is not None:
             self._sink.keep_kernel(fault)
             return
-        taken = read_line(line)
+        taken = self.tracebacks.own(read_line(line))
         if taken.rank is not None:
             self.ranks.add(taken.rank)
         owned = replace(taken, rank=taken.rank if taken.rank is not None else rank)

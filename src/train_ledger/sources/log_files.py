@@ -138,6 +138,8 @@ class _Reader:
         self._left_out_files = 0
         self._local: dict[int, list[str]] = {}
         self._ranks_of: dict[str, set[int]] = {}
+        self._named: set[str] = set()
+        self._written: dict[str, float] = {}
 
     def read(self, path: Path, place: LogPlace, most_bytes: int) -> None:
         try:
@@ -190,9 +192,9 @@ class _Reader:
         if place.local_rank is not None and place.rank is None:
             self._local.setdefault(place.local_rank, []).append(name)
         self._ranks_of[name] = own.ranks | ({place.rank} if place.rank is not None else set())
-        if len(self._ranks_of[name]) == 1:
-            (rank,) = self._ranks_of[name]
-            self._written_t[rank] = max(written_t, self._written_t.get(rank, 0.0))
+        if place.rank is not None:
+            self._named.add(name)
+        self._written[name] = written_t
 
     def _skipped(self) -> Iterator[str]:
         if self._left_out_files:
@@ -207,7 +209,7 @@ class _Reader:
     def reading(self) -> LogReading:
         whose = self._whose()
         for name, rank in whose.items():
-            self._written_t.setdefault(rank, _written_t(name))
+            self._written_t[rank] = max(self._written[name], self._written_t.get(rank, 0.0))
         return LogReading(
             tuple(_owned(it, whose) for it in self._said.values()),
             tuple(self._kernel),
@@ -218,20 +220,19 @@ class _Reader:
         )
 
     def _whose(self) -> dict[str, int]:
-        """Whose the logs are that say it only by what stands in them, or by the local rank of one host."""
-        whose = {name: min(ranks) for name, ranks in self._ranks_of.items() if len(ranks) == 1}
+        """Whose the logs are: by their names, by what stands in them, or by the local rank of one host.
+
+        One log in which one rank alone has a name may be everybody's; where each of several logs names
+        another rank, each is that rank's.
+        """
+        single = {name: min(ranks) for name, ranks in self._ranks_of.items() if len(ranks) == 1}
+        told = {rank for name, rank in single.items() if name not in self._named}
+        whose = {name: rank for name, rank in single.items() if name in self._named or len(told) > 1}
         hosts = max((len({Path(it).parent for it in names}) for names in self._local.values()), default=0)
         for local_rank, names in self._local.items():
             for name in names if hosts == 1 else ():
                 whose.setdefault(name, local_rank)
         return whose
-
-
-def _written_t(name: str) -> float:
-    try:
-        return os.path.getmtime(name)
-    except OSError:  # gone meanwhile
-        return 0.0
 
 
 def _owned(it: _Of, whose: Mapping[str, int]) -> _Of:

@@ -23,7 +23,9 @@ _RAISED = re.compile(
     r"(?:: (.{0,2000}))?$"
 )
 _LONGEST = 500
+_FRONT = re.compile(r"([\w.-]{1,80}): ")
 _MOST_OPEN = 4096
+_MOST_HOSTS = 4096
 _AFTERWARDS = 40
 """Lines that may follow the last exception: of exit handlers and of C++."""
 _CHAIN = 8
@@ -63,6 +65,7 @@ class Tracebacks:
     def __init__(self) -> None:
         self._found: dict[_Key, tuple[int, Raised]] = {}
         self._open: dict[_Key, str | None] = {}
+        self._hosts: set[str] = set()
 
     @property
     def wants_more(self) -> bool:
@@ -76,6 +79,15 @@ class Tracebacks:
             for number, it in self._found.values()
         ]
 
+    def own(self, line: LogLine) -> LogLine:
+        """The line without what srun or pdsh put in front of an open traceback, and so of this line, too."""
+        bare = self._open and line.rank is None and line.host is None
+        front = _FRONT.match(line.text) if bare else None
+        if front is None or not (front[1].isdecimal() or front[1] in self._hosts):
+            return line
+        host = None if front[1].isdecimal() else front[1]
+        return replace(line, text=line.text[front.end() :], host=host)
+
     def add(
         self, line: LogLine, number: int = 0, source: str = "", *, in_front: bool = False
     ) -> Raised | None:
@@ -83,6 +95,8 @@ class Tracebacks:
         key = (line.host, line.rank, line.local_rank)
         text = line.text.rstrip()
         if text.lstrip().startswith(_START):
+            if line.host is not None and len(self._hosts) < _MOST_HOSTS:
+                self._hosts.add(line.host)
             if self._is_wanted(key, number) and len(self._open) < _MOST_OPEN:
                 self._open[key] = None
             return None

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 import signal
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any, ClassVar
 
 from train_ledger.facts import Fact, Fault
@@ -50,13 +49,12 @@ _SIGNALS = {
 _OF_SHELL = {**_SIGNALS, "Killed": int(signal.SIGKILL), "Terminated": int(signal.SIGTERM)}
 _FATAL = re.compile(rf"Fatal Python error: ({'|'.join(_SIGNALS)})")
 _OF_LAUNCHER = ("ChildFailedError", "SignalException", "CalledProcessError", "RendezvousConnectionError")
-_FRONT = re.compile(r"([\w.-]{1,80}): ")
 _ENDED = re.compile(
     r"\bline \d{1,6}:\s{1,8}(\d{1,10})\s{1,8}(Killed|Terminated|" + "|".join(_SIGNALS) + r")\b"
 )
 _QUIET_LINES = 1000
 """After so many lines of others a traceback that broke off is not waited for."""
-_MOST_HOSTS = 4096
+_FRONT_OF_WARNINGS = 400
 _PARTS = {"B": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 _LONGEST = 500
 
@@ -79,7 +77,6 @@ class Exceptions:
 
     def __init__(self) -> None:
         self._tracebacks = Tracebacks()
-        self._hosts: set[str] = set()
         self._number = 0
         self._quiet = 0
         self._explained = -1
@@ -91,12 +88,10 @@ class Exceptions:
     def read(self, line: LogLine, source: str) -> Iterable[Fact]:
         self._number = _number(source, self._number)
         was_open = self._tracebacks.wants_more
-        line = self._of_traceback(line) if was_open else line
+        line = self._tracebacks.own(line)
         in_front = line.rank is not None
         if "Traceback" in line.text or line.text[:1] == " ":
             self._quiet = 0
-            if line.host is not None and len(self._hosts) < _MOST_HOSTS:
-                self._hosts.add(line.host)
         else:
             self._quiet += 1
         raised = self._tracebacks.add(line, self._number, source, in_front=in_front)
@@ -110,14 +105,6 @@ class Exceptions:
         if any(it.fault == "nccl_error" for it in told):
             self._explained = self._number
         return told
-
-    def _of_traceback(self, line: LogLine) -> LogLine:
-        """The line without what srun or pdsh put in front of the traceback, and so of this line, too."""
-        front = _FRONT.match(line.text) if line.rank is None and line.host is None else None
-        if front is None or not (front[1].isdecimal() or front[1] in self._hosts):
-            return line
-        host = None if front[1].isdecimal() else front[1]
-        return replace(line, text=line.text[front.end() :], host=host)
 
     def end(self) -> Iterable[Fact]:
         return ()
@@ -147,7 +134,7 @@ def _of(raised: Raised, line: LogLine) -> Iterable[Fact]:
 
 def _bare(line: LogLine, source: str) -> Iterable[Fault]:
     """A line that names its trouble without a traceback: C++ printed it, or a logger."""
-    if warned := _WARNED.search(line.text):
+    if warned := _warned(line.text):
         if _TROUBLE.search(warned["what"]):
             details: dict[str, Any] = {
                 "message": warned["what"].strip()[:_LONGEST],
@@ -164,6 +151,11 @@ def _bare(line: LogLine, source: str) -> Iterable[Fault]:
         yield _signalled(line, source, ended[2], {"pid": int(ended[1])})
     else:
         yield from _named(line, source)
+
+
+def _warned(text: str) -> re.Match[str] | None:
+    at = text.find("NCCL WARN")
+    return _WARNED.search(text, max(0, at - _FRONT_OF_WARNINGS)) if at >= 0 else None
 
 
 def _signalled(line: LogLine, source: str, word: str, details: dict[str, Any]) -> Fault:

@@ -1,0 +1,84 @@
+"""A run that has logs alone is diagnosed, and what they tell of all ranks is held against none."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from train_ledger.config import Config
+from train_ledger.ops import diagnose
+from train_ledger.run_dir import RunDir
+
+NOW = time.time()
+RAISED = """\
+Traceback (most recent call last):
+  File "train.py", line 88, in <module>
+    step()
+ValueError: no
+"""
+
+
+def iteration(step: int, loss: str = "2.5E+00") -> str:
+    return (
+        f" iteration {step:8d}/   90000 | consumed samples: {step * 64:12d} | elapsed time per iteration "
+        f"(ms): 1000.0 | learning rate: 1.5E-04 | lm loss: {loss} | grad norm: 1.250 | "
+        "number of skipped iterations:   0 | number of nan iterations:   0 |\n"
+    )
+
+
+def put(run: RunDir, text: str, *, age_s: float, name: str = "train.log") -> None:
+    run.logs.mkdir(parents=True, exist_ok=True)
+    path = run.logs / name
+    path.write_text(text)
+    os.utime(path, (NOW - age_s, NOW - age_s))
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDir:
+    return RunDir(tmp_path / "r42")
+
+
+def steps(*, since: int = 1, until: int = 200) -> str:
+    return "".join(iteration(step) for step in range(since, until))
+
+
+def test_a_run_whose_log_goes_on_is_well(run: RunDir) -> None:
+    put(run, steps(), age_s=2)
+    found = diagnose(run, Config())
+    assert (found.state, found.cause, found.ranks) == ("running", "none", ())
+    assert "signals: none were written, so that the logs alone tell of the run" in found.not_observed
+
+
+def test_a_log_that_stands_still_is_a_hang_of_nobody(run: RunDir) -> None:
+    put(run, steps(), age_s=600)
+    found = diagnose(run, Config())
+    assert (found.state, found.ranks, found.since_step) == ("stalled", (), 199)
+    assert found.cause == "unknown"
+
+
+def test_an_exception_that_names_no_rank_is_not_rank_0_s(run: RunDir) -> None:
+    put(run, "[rank0]: UserWarning: slow\n" + steps() + RAISED, age_s=600)
+    assert diagnose(run, Config()).ranks == ()
+
+
+def test_a_rank_that_its_log_names_is_the_one_that_raised(run: RunDir) -> None:
+    named = "".join(f"[rank3]: {line}\n" for line in RAISED.splitlines())
+    put(run, steps() + named, age_s=600)
+    found = diagnose(run, Config())
+    assert (found.cause, found.ranks) == ("hang.rank_died", (3,))
+
+
+def test_a_loss_that_the_log_tells_of_all_is_no_rank_s(run: RunDir) -> None:
+    named = "".join(f"[rank{rank}]: {iteration(205)}" for rank in (1, 2))
+    put(run, steps() + "".join(iteration(step, "nan") for step in range(200, 205)) + named, age_s=2)
+    found = diagnose(run, Config())
+    assert (found.state, found.cause, found.ranks) == ("numeric_fault", "numeric.nan", ())
+
+
+def test_as_known_at_a_moment_before(run: RunDir) -> None:
+    put(run, steps(), age_s=600)
+    before = diagnose(run, Config(), at=NOW - 700)
+    assert (before.state, before.cause) == ("running", "none")
