@@ -27,6 +27,8 @@ from train_ledger.sources.wanted_lines import LINE_BYTES, Shapes, WantedLines
 __all__ = ["FactReader"]
 
 _HEAD_BYTES = 4096
+_BARS_BYTES = 1 << 20
+"""What tqdm draws over itself is one line until the next record ends it, however long it takes."""
 _NO_PLACE = LogPlace()
 
 
@@ -160,10 +162,11 @@ class FactReader:
             _, newline, data = data.partition(b"\n")
             self._is_in_cut_line = not newline
         whole, newline, tail = (self._rest + data).rpartition(b"\n")
-        if len(tail) > LINE_BYTES:
+        longest = _BARS_BYTES if b"\r" in tail[-LINE_BYTES:] else LINE_BYTES
+        if len(tail) > longest:
             self._is_in_cut_line = True
             self.cut += 1
-            whole, newline, tail = (whole + b"\n" if newline else b"") + tail[:LINE_BYTES], b"\n", b""
+            whole, newline, tail = (whole + b"\n" if newline else b"") + tail[:longest], b"\n", b""
         self._rest = tail
         if newline:
             yield from self._block(whole)
@@ -175,8 +178,9 @@ class FactReader:
             if self._is_owned:
                 yield from self._told_by_owner(line, source)
             else:
-                for piece in line.split(b"\r") if b"\r" in line else (line,):
-                    yield from self._told(piece[:LINE_BYTES], source)
+                programs = self._marked(line)
+                for piece in filter(None, line.split(b"\r")) if b"\r" in line else (line,):
+                    yield from self._told(piece[:LINE_BYTES], source, programs)
             self.lines_told = min(self.lines_told, before + 1)
 
     def _told_by_owner(self, line: bytes, source: str) -> Iterator[Fact]:
@@ -186,9 +190,16 @@ class FactReader:
             program, program.format.read(LogLine(text, self.place.rank), source), _NO_LINE
         )
 
-    def _told(self, piece: bytes, source: str) -> Iterator[Fact]:
+    def _marked(self, line: bytes) -> list[tuple[Program, list[bytes]]]:
+        """The programs that may want a piece of the line, and those of their marks that stand in it."""
+        standing = ((it, [mark for mark in it.marks if mark in line]) for it in self._programs)
+        return [(it, marks) for it, marks in standing if marks or it.may_want_more]
+
+    def _told(
+        self, piece: bytes, source: str, programs: Sequence[tuple[Program, Sequence[bytes]]]
+    ) -> Iterator[Fact]:
         stands = piece.__contains__
-        wanted = [it for it in self._programs if any(map(stands, it.marks)) or it.wants_more]
+        wanted = [it for it, marks in programs if any(map(stands, marks)) or it.wants_more]
         if not wanted:
             return
         line = read_line(piece, self._written_t)

@@ -17,6 +17,8 @@ from train_ledger.sources.formats import LineFormat
 __all__ = ["FormatSeen", "Program", "is_source_code"]
 
 _UNMISTAKABLE = 3
+_LONGEST_LINE = 4096
+"""Of a program's text; what is longer was printed."""
 _BEGINS = re.compile(
     r"\s{0,200}(?:#(?!#)|//|def |class |import |return |raise |assert |elif |print\w{0,20}\()"
 ).match
@@ -95,4 +97,4 @@ def is_source_code(text: str) -> bool:
     >>> is_source_code('    print(f"step:{step}")'), is_source_code("step:10/100 train_time:5ms")
     (True, False)
     """
-    return _BEGINS(text) is not None or _HOLDS(text) is not None
+    return _BEGINS(text) is not None or _HOLDS(text, 0, _LONGEST_LINE) is not None
