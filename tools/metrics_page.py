@@ -41,12 +41,14 @@ _HEAD = """# What is measured
 
 <!-- Written by tools/metrics_page.py from src/train_ledger/fields.py; change it there. -->
 
-`RUN/signals/rank_00005.jsonl` holds one JSON object a line and a step. `t` (unix seconds), `step` and
-`rank` are always there, `attempt` where it is not 0, every field below where it is known. A number that is
-not finite is written as "NaN", "Infinity" or "-Infinity". The exporter gives each field the labels `run`
-and `rank`. A counter counts on within an attempt and is exported from 0 on; the others are gauges. At about
-256 MiB (`start(…, rotate_bytes=…, rotate_keep=…)`) the file becomes `rank_00005.jsonl.1`, that one `.2`,
-and so on.
+`RUN/signals/rank_00005.jsonl` holds one JSON object a line and a step. `t` (unix seconds), `step`,
+`rank` and `attempt` (0 for the first) are always there, every field below where it is known. What else a
+loop or a framework tells (`val_loss`, `epoch`, …) is written under its own name, and exported with
+`[limits] unknown_fields = true` alone. A number that is not finite is written as "NaN", "Infinity" or
+"-Infinity"; of a tensor nothing is written, and `refused_values` counts it. The exporter gives each field
+the labels `run` and `rank`. A counter counts on within an attempt and is exported from 0 on; the others are
+gauges. At about 256 MiB (`start(…, rotate_bytes=…, rotate_keep=…)`) the file becomes `rank_00005.jsonl.1`,
+that one `.2`, and so on.
 """
 _OWN_WORK = """## How a rank's own work is told from its waiting
 

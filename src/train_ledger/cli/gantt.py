@@ -144,12 +144,16 @@ def _answer(drawing: Gantt, trace: TraceFile, output: Path) -> dict[str, Any]:
     }
 
 
+def _size(size_bytes: int) -> str:
+    return f"{size_bytes / 1e6:,.1f} MB" if size_bytes >= 1e5 else f"{size_bytes / 1e3:.1f} kB"
+
+
 def _said(drawing: Gantt, trace: TraceFile, output: Path) -> str:
     tally = drawing.tally
     on = f" on {len(tally.hosts)} hosts" if len(tally.hosts) > 1 else ""
     lines = [
-        f"{output}: {len(tally.ranks)} ranks{on}, {tally.steps} steps and {tally.spans} spans, "
-        f"{trace.events} events in {trace.size_bytes / 1e6:.1f} MB; open it at https://ui.perfetto.dev"
+        f"{output}: {len(tally.ranks)} ranks{on}, {tally.steps:,} steps and {tally.spans:,} spans, "
+        f"{trace.events:,} events in {_size(trace.size_bytes)}; open it at https://ui.perfetto.dev"
     ]
     if tally.faults:
         lines.append(f"  {tally.faults} faults that logs tell of are marked")

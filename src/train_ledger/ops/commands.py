@@ -50,8 +50,11 @@ def _meant_instead(folder: Path) -> Iterable[NextCommand]:
 def _look(run_dir: RunDir, state: RunState, diagnosis: Diagnosis) -> Iterable[NextCommand]:
     here = shlex.quote(str(run_dir.path))
     if diagnosis.cause.startswith("hang."):
-        for rank in diagnosis.ranks[:4]:
-            yield from _look_at_rank(state, rank)
+        if diagnosis.cause == "hang.rank_died":
+            yield NextCommand("what each rank and its logs said at the end", f"train-ledger read {here}")
+        else:
+            for rank in diagnosis.ranks[:4]:
+                yield from _look_at_rank(state, rank)
         yield NextCommand("every group, rank and evidence line of the hang", _hang(run_dir, state, here))
     if diagnosis.cause in ("hang.fabric", "hang.gpu_stuck"):
         yield NextCommand(
