@@ -38,6 +38,11 @@ class Arrivals:
         self._told_s = 0.0
         self.every_s = 0.0
 
+    @property
+    def is_new(self) -> bool:
+        """Whether nothing was seen of it yet."""
+        return self._written_t is None
+
     def came(self, steps: Sequence[Step], written_t: float, size: int, *, is_torn: bool) -> bool:
         """Lines of `size` bytes came, written at `written_t`, and told these steps; `is_torn`: the last line
         is not whole. Returns whether `every_s` is another than it was.

@@ -161,7 +161,9 @@ class RunFacts:
 
     def resume(self, memory: FilesMemory) -> bool:
         """Go on from there, before the first poll; False, and nothing done, where its files are not these."""
-        return self._signals.resume(memory)
+        resumed = self._signals.resume(memory)
+        self._signals_speak = self._signals_speak or (resumed and bool(memory.signals.positions))
+        return resumed
 
     def give_up_tails(self) -> None:
         """Count what stands behind the last newline of each signal file as torn."""

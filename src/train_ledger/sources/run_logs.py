@@ -153,7 +153,7 @@ class RunLogs:
         """The facts of a file with their times, and what is to be said of the file itself."""
         arrivals = self._arrivals.setdefault(file, Arrivals())
         steps = [fact for fact in told.facts if isinstance(fact, Step)]
-        is_news = arrivals.came(steps, told.written_t, told.size, is_torn=_is_torn(file))
+        is_news = arrivals.came(steps, told.written_t, told.size, is_torn=arrivals.is_new and _is_torn(file))
         facts = _timed(told.facts, told.written_t)
         shown = self._shown(file)
         if not self._has_begun and not shown.startswith("hardware"):
