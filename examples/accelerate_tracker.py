@@ -1,7 +1,8 @@
 """Accelerate: one tracker, on every rank.
 
 python examples/accelerate_tracker.py runs/accelerate
-accelerate launch --cpu --num_processes 2 examples/accelerate_tracker.py runs/accelerate
+accelerate launch --num_processes 2 examples/accelerate_tracker.py runs/accelerate      # on GPUs
+torchrun --nproc-per-node 2 examples/accelerate_tracker.py runs/accelerate              # anywhere
 """
 
 import sys
