@@ -233,6 +233,15 @@ class RunDir:
         """
         return str(run.get("run") or self.path.resolve().name)
 
+    def log_folders(self) -> tuple[Path, ...]:
+        """Where the run's logs lie, there or not: its own folder, and the one that run.json names."""
+        try:
+            told = self.read_run().get("log_dir")
+        except RunDirError:  # whoever needs run.json says so
+            told = None
+        # pathlib takes an absolute path as it is
+        return (self.logs, self.path / told) if isinstance(told, str) and told else (self.logs,)
+
     def merge_run(self, keys: Mapping[str, Any]) -> None:
         """Set single keys of run.json and keep the others, by a temporary file and rename."""
         merged = {**self.read_run(), **keys}

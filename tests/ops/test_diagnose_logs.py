@@ -82,3 +82,12 @@ def test_as_known_at_a_moment_before(run: RunDir) -> None:
     put(run, steps(), age_s=600)
     before = diagnose(run, Config(), at=NOW - 700)
     assert (before.state, before.cause) == ("running", "none")
+
+
+def test_how_many_gpus_stand_is_not_made_up(run: RunDir) -> None:
+    put(run, steps(), age_s=600)
+    assert diagnose(run, Config()).impact is None
+    run.merge_run({"world_size": 64})
+    impact = diagnose(run, Config()).impact
+    assert impact is not None
+    assert impact.gpu_hours == pytest.approx(64 * 600 / 3600, rel=0.1)

@@ -149,3 +149,27 @@ def test_ranks_of_other_hosts_are_left_to_their_own_exporter(run: RunDir) -> Non
     assert steps(files) == [(1, 1), (1, 2)]
     assert files.host_of == {0: "n1", 1: "n2"}
     files.close()
+
+
+def test_logs_that_lie_elsewhere_are_found_by_run_json(run: RunDir, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    run.merge_run({"log_dir": str(elsewhere)})
+    appended(elsewhere / "train.log", line(1) + line(2))
+    files = RunFacts(run)
+    assert steps(files) == [(None, 1), (None, 2)]
+    files.close()
+
+
+def test_an_earlier_reader_s_signals_speak_while_their_folder_is_away(run: RunDir) -> None:
+    signal(run, 1)
+    files = RunFacts(run)
+    files.poll()
+    memory = files.memory()
+    files.close()
+    assert memory is not None
+    again = RunFacts(run)
+    assert again.resume(memory)
+    run.signals.rename(run.path / "away")
+    appended(run.logs / "train.log", line(5))
+    assert steps(again) == []
+    again.close()

@@ -192,6 +192,8 @@ def _gpus(state: RunState, ranks: Iterable[int]) -> tuple[str, ...]:
 def _impact(state: RunState, config: Config, run: Mapping[str, Any], diagnosis: Diagnosis) -> Impact | None:
     if diagnosis.cause == "none" or not state.ranks:
         return None
+    if state.world_size is None and any(it.speaks_for_all for it in state.ranks.values()):
+        return None  # a log of all ranks does not say how many there are
     price = gpu_price_per_hour(run, config.cost.gpu_price_per_hour)
     return impact(_lost_s(state), state.world_size or len(state.ranks), price)
 

@@ -67,7 +67,7 @@ def read_logs(
 
 def logs_of_run(run_dir: RunDir) -> list[Path]:
     """Where a run's logs and the kernel logs of its hosts lie; what is not there is left out."""
-    return [*([run_dir.logs] if run_dir.logs.is_dir() else []), *kernel_logs_of(run_dir)]
+    return [*(it for it in run_dir.log_folders() if it.is_dir()), *kernel_logs_of(run_dir)]
 
 
 def kernel_logs_of(run_dir: RunDir) -> list[Path]:

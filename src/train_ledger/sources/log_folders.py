@@ -8,20 +8,22 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from train_ledger.run_dir import RunDir
 from train_ledger.sources.follow import Follower, Name
 
 __all__ = ["LogFollower"]
 
 _LISTING_S = 5.0
 _MOST_FILES = 10_000
-_FOLDERS = ("logs", "structured_logs", "hardware")
+_PACKED = (".gz", ".xz", ".zst", ".bz2", ".tar")
 
 
 class LogFollower(Follower):
     """Follows the logs of all folders of a run in which logs lie."""
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
+    def __init__(self, run_dir: RunDir) -> None:
+        super().__init__(run_dir.path)
+        self._run_dir = run_dir
         self._listed: list[Name] = []
         self._listed_s = -math.inf
 
@@ -30,19 +32,19 @@ class LogFollower(Follower):
         if not self._listed or now - self._listed_s >= _LISTING_S:
             self._listed_s = now
             self._listed = [
-                Name(series, 0, path) for series, path in enumerate(sorted(self._found())[:_MOST_FILES])
+                Name(series, 0, path) for series, path in enumerate(sorted(set(self._found()))[:_MOST_FILES])
             ]
         return self._listed
 
     def _found(self) -> Iterator[str]:
-        for folder in _FOLDERS:
-            for at, below, names in os.walk(self.path / folder):
-                below[:] = [name for name in below if not name.startswith(".")]
-                wanted = (name for name in names if _is_log(folder, name))
-                yield from (os.path.join(at, name) for name in wanted)
+        run_dir = self._run_dir
+        for folder in (*run_dir.log_folders(), run_dir.structured_logs):
+            yield from _below(folder, "")
+        yield from _below(run_dir.hardware, ".kern.log")
 
 
-def _is_log(folder: str, name: str) -> bool:
-    packed = name.endswith((".gz", ".xz", ".zst", ".bz2", ".tar"))
-    of_kernel = folder != "hardware" or name.endswith(".kern.log")
-    return not name.startswith(".") and not packed and of_kernel
+def _below(folder: Path, end: str) -> Iterator[str]:
+    for at, below, names in os.walk(folder):
+        below[:] = [name for name in below if not name.startswith(".")]
+        wanted = (it for it in names if not it.startswith(".") and it.endswith(end))
+        yield from (os.path.join(at, name) for name in wanted if not name.endswith(_PACKED))

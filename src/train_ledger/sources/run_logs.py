@@ -49,7 +49,7 @@ class RunLogs:
     ) -> None:
         self._run_dir = run_dir
         self._hosts = None if hosts is None else frozenset(hosts)
-        self._follower = LogFollower(run_dir.path)
+        self._follower = LogFollower(run_dir)
         self._ranks = RankStreams()
         self._readers: dict[str, FactReader] = {}
         self._arrivals: dict[str, Arrivals] = {}
