@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -201,3 +202,17 @@ def test_a_log_that_is_still_written_is_told_as_it_comes() -> None:
         assert json.loads(process.stdout.readline())["step"] == 1
         process.stdin.close()
         assert process.stdout.read() == b""
+
+
+def test_a_standard_input_that_is_closed_is_one_line() -> None:
+    command = f"{shlex.quote(sys.executable)} -m train_ledger read - --json <&-"
+    ended = subprocess.run(["sh", "-c", command], capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr == "train-ledger: -: is closed\n"
+
+
+def test_a_field_that_no_fact_tells_is_said(tmp_path: Path) -> None:
+    (tmp_path / "train.log").write_text(line(1))
+    status, stdout, stderr = run(tmp_path / "train.log", "--json", "--fields", "step,loss,los,nope")
+    assert (status, json.loads(stdout)["loss"]) == (0, 2.5)
+    assert stderr == "train-ledger: --fields: no fact tells los, nope\n"

@@ -434,3 +434,26 @@ def test_what_to_do_with_utf_16_is_said(tmp_path: Path) -> None:
     (tmp_path / "train.log").write_bytes(megatron(1).encode("utf-16"))
     _, (file,) = read(tmp_path)
     assert "iconv" in str(file.not_read)
+
+
+def test_what_is_handed_over_open_is_read_packed_or_not(tmp_path: Path) -> None:
+    """As a shell's `<(…)` does; of a FIFO in a folder nobody knows whether somebody writes."""
+    for name, content in (("plain", megatron(7).encode()), ("packed", gzip.compress(megatron(7).encode()))):
+        (tmp_path / name).write_bytes(content)
+        for fd in (os.open(tmp_path / name, os.O_RDONLY), filled_pipe(content)):
+            (step,) = read_facts([Path(f"/dev/fd/{fd}")])
+            os.close(fd)
+            assert step.step == 7
+
+
+def filled_pipe(content: bytes) -> int:
+    reader, writer = os.pipe()
+    os.write(writer, content)
+    os.close(writer)
+    return reader
+
+
+def test_a_descriptor_that_is_closed_is_told() -> None:
+    reading = read_facts([Path("/dev/fd/999")])
+    assert not list(reading)
+    assert reading.files[0].not_read == "bad file descriptor"

@@ -87,12 +87,16 @@ def _check(files: Iterable[Path]) -> None:
 
 def _print(facts: Iterable[Fact], only: Kind | None, fields: frozenset[str], *, at_once: bool) -> None:
     from train_ledger.facts import Event, Fault, Step
-    from train_ledger.render import fact_line
+    from train_ledger.render import OF_EVERY_FACT, fact_line
 
     kinds: dict[Kind, type[Fact]] = {Kind.step: Step, Kind.event: Event, Kind.fault: Fault}
+    untold = set(fields) - OF_EVERY_FACT
     for fact in facts:
         if only is None or isinstance(fact, kinds[only]):
+            untold.difference_update(fact.values if isinstance(fact, Step) else fact.details)
             print(fact_line(fact, fields or None), flush=at_once)
+    if untold:
+        complain(f"--fields: no fact tells {', '.join(sorted(untold))}")
 
 
 def _complain_of_unread(reading: FactReading) -> None:

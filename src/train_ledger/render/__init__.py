@@ -6,7 +6,7 @@ is made harmless on the way.
 
 from __future__ import annotations
 
-from train_ledger.render.fact_line import fact_line
+from train_ledger.render.fact_line import OF_EVERY_FACT, fact_line
 from train_ledger.render.harmless import harmless
 from train_ledger.render.html import as_html
 from train_ledger.render.json import as_json
@@ -18,6 +18,7 @@ from train_ledger.render.text import as_text, wants_colour
 from train_ledger.render.words import duration, moment, place_in_code, verdict
 
 __all__ = [
+    "OF_EVERY_FACT",
     "Picture",
     "Report",
     "StackGroup",

@@ -11,7 +11,10 @@ from typing import Any
 from train_ledger.facts import Event, Fact, Step
 from train_ledger.fields import written_number
 
-__all__ = ["fact_line"]
+__all__ = ["OF_EVERY_FACT", "fact_line"]
+
+OF_EVERY_FACT = frozenset({"kind", "event", "fault", "t", "step", "rank", "host", "attempt", "source"})
+"""Keys that are written whatever a fact tells."""
 
 _HALF_A_PAIR = re.compile("[\ud800-\udfff]")
 

@@ -15,7 +15,8 @@ import stat
 import sys
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from io import BufferedReader
 from pathlib import Path
 from typing import IO, cast
 
@@ -23,6 +24,7 @@ __all__ = ["NotRead", "opened", "pieces", "why_no_text"]
 
 _PIECE_BYTES = 256 << 10
 _QUIET_S = 0.2
+_HANDED = re.compile(r"/(?:dev|proc/self)/fd/(\d{1,6})\Z")
 _MAGIC = b"\x1f\x8b"
 _HEAD_BYTES = 4096
 _HOLE = re.compile(rb"\A\0+|\0+\Z|\0{16,}")
@@ -36,24 +38,47 @@ class NotRead(Exception):  # noqa: N818
 def opened(path: Path) -> Iterator[tuple[IO[bytes], float | None]]:
     """The bytes of a log, unpacked, and when it was written last; "-" is the standard input.
 
-    Raises NotRead.
+    What was handed to us open is read like that: /dev/fd/63, as `<(…)` of a shell names it. Raises NotRead.
     """
-    if str(path) == "-":
-        yield sys.stdin.buffer, None
-        return
+    with ExitStack() as held:
+        if str(path) == "-":
+            file, written_t = _standard_input(), None
+        else:
+            fd, written_t = _descriptor(path)
+            file = held.enter_context(open(fd, "rb"))
+        if _magic(file) == _MAGIC:
+            file = cast("IO[bytes]", held.enter_context(gzip.open(file)))
+        yield file, written_t
+
+
+def _standard_input() -> IO[bytes]:
+    if sys.stdin is None:
+        raise NotRead("is closed")
+    return sys.stdin.buffer
+
+
+def _descriptor(path: Path) -> tuple[int, float | None]:
+    handed = _HANDED.match(str(path))
     try:
+        if handed:
+            return os.dup(int(handed[1])), None
         status = os.stat(path)
         if not stat.S_ISREG(status.st_mode):
             raise NotRead("is no regular file")
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+        return os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY), status.st_mtime
     except OSError as error:
-        raise NotRead((error.strerror or str(error)).lower()) from error
-    with open(fd, "rb") as file:
-        if file.peek(2)[:2] == _MAGIC:
-            with gzip.open(file) as unpacked:
-                yield cast("IO[bytes]", unpacked), status.st_mtime
-        else:
-            yield file, status.st_mtime
+        raise _refused(error) from error
+
+
+def _magic(file: IO[bytes]) -> bytes:
+    try:
+        return file.peek(len(_MAGIC))[: len(_MAGIC)] if isinstance(file, BufferedReader) else b""
+    except OSError as error:
+        raise _refused(error) from error
+
+
+def _refused(error: OSError) -> NotRead:
+    return NotRead((error.strerror or str(error)).lower())
 
 
 def pieces(file: IO[bytes]) -> Iterator[bytes]:
@@ -62,7 +87,7 @@ def pieces(file: IO[bytes]) -> Iterator[bytes]:
     Of a pipe that is still written to, an empty piece says that nothing has come for a while.
     """
     read = getattr(file, "read1", file.read)
-    is_pipe = _is_pipe(file)
+    is_pipe = False  # the first piece may have come already, and nothing was told that could be settled
     while True:
         if is_pipe and not select.select([file], [], [], _QUIET_S)[0]:
             yield b""
@@ -72,10 +97,11 @@ def pieces(file: IO[bytes]) -> Iterator[bytes]:
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise NotRead(f"is damaged ({error})") from error
         except OSError as error:
-            raise NotRead((error.strerror or str(error)).lower()) from error
+            raise _refused(error) from error
         if not piece:
             return
         yield piece
+        is_pipe = _is_pipe(file)
 
 
 def why_no_text(head: bytes) -> str | None:
@@ -86,8 +112,9 @@ def why_no_text(head: bytes) -> str | None:
     return "is no text" if b"\0" in _HOLE.sub(b"", head) else None
 
 
-def _is_pipe(file: IO[bytes]) -> bool:
+def _is_pipe(file: object) -> bool:
+    """Whether nothing more has come than the pipe shows: of what is packed there may be more."""
     try:
-        return stat.S_ISFIFO(os.fstat(file.fileno()).st_mode)
-    except OSError:  # it has no descriptor: it is held in memory
+        return isinstance(file, BufferedReader) and stat.S_ISFIFO(os.fstat(file.fileno()).st_mode)
+    except OSError:  # closed meanwhile
         return False
