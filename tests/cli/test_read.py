@@ -112,6 +112,18 @@ def test_the_first_line_says_what_the_rank_of_the_root_cause_raised(tmp_path: Pa
     assert first.endswith("7…), and 1 more kind of trouble")
 
 
+def test_what_nobody_in_particular_raised_is_what_the_root_cause_did(tmp_path: Path) -> None:
+    trace = 'Traceback (most recent call last):\n  File "/x/a.py", line 4, in <module>\n'
+    root = (
+        "Root Cause (first observed failure):\n[0]:\n  time      : 2026-02-03_04:05:06\n  host      : n1\n"
+        "  rank      : 1 (local_rank: 1)\n  exitcode  : 1 (pid: 12)\n  error_file: <N/A>\n"
+    )
+    first, *_ = run(log(tmp_path, f"{trace}ModuleNotFoundError: No module named 'x'\n{root}"))[1].splitlines()
+    assert first.startswith(
+        "trouble in 1 file: exception on rank 1 (ModuleNotFoundError: No module named 'x')"
+    )
+
+
 def test_what_ended_a_rank_is_trouble_in_our_own_signals_too(tmp_path: Path) -> None:
     (tmp_path / "signals").mkdir()
     steps = "".join(f'{{"t":{step},"step":{step},"rank":1,"loss":2.5}}\n' for step in range(1, 9))

@@ -43,10 +43,10 @@ def _verdict(reading: FactReading) -> str:
     incidents = reading.incidents.all
     files = f"{len(reading.files)} file{'' if len(reading.files) == 1 else 's'}"
     if incidents:
-        first = _cause(incidents)
+        first, raised = _cause(incidents)
         others = len(incidents) - 1
         more = f", and {others} more kind{'' if others == 1 else 's'} of trouble" if others else ""
-        return f"trouble in {files}: {_what(first)}{_who(first)}{_raised(first)}{more}"
+        return f"trouble in {files}: {_what(first)}{_who(first)}{_raised(raised)}{more}"
     if not any(file.formats for file in reading.files):
         return f"cannot tell, because nothing of a known format stands in {files}"
     steps = _steps(reading)
@@ -59,13 +59,24 @@ def _steps(reading: FactReading) -> int:
     return sum(it.steps for file in reading.files for it in file.formats)
 
 
-def _cause(incidents: Sequence[Incident]) -> Incident:
-    """The launcher's root cause, by what that rank itself said of it, else what was told first."""
+def _cause(incidents: Sequence[Incident]) -> tuple[Incident, Incident]:
+    """The launcher's root cause, or else what was told first; and what says how it came to that.
+
+    That is what the rank itself raised, or what nobody in particular did where there is one such exception.
+    """
     root = next((it for it in incidents if it.first.details.get("root")), None)
     if root is None:
-        return incidents[0]
-    of_rank = (it for it in incidents if it.ranks & root.ranks and "type" in it.first.details)
-    return next((it for it in of_rank if it.first.details.get("what") != "peer_gone"), root)
+        return incidents[0], incidents[0]
+    raised = [it for it in incidents if "type" in it.first.details and not _is_lost_peer(it)]
+    of_rank = [it for it in raised if it.ranks & root.ranks]
+    of_nobody = [it for it in raised if not it.ranks and root.first.fault == "exception"]
+    if of_rank:
+        return of_rank[0], of_rank[0]
+    return root, of_nobody[0] if len(of_nobody) == 1 else root
+
+
+def _is_lost_peer(it: Incident) -> bool:
+    return it.first.details.get("what") == "peer_gone"
 
 
 def _raised(it: Incident) -> str:
@@ -209,7 +220,9 @@ def _incident(it: Incident) -> str:
 
 
 def _what(it: Incident) -> str:
-    return _xid(it.first.details) if it.first.fault == "xid" else it.first.fault
+    if it.first.fault == "xid":
+        return _xid(it.first.details)
+    return "lost peer" if _is_lost_peer(it) else it.first.fault
 
 
 def _who(it: Incident) -> str:

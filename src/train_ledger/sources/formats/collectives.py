@@ -33,7 +33,7 @@ _EVENTS = {
 class Collectives:
     """Lines of ProcessGroupNCCL and its kin, of the Flight Recorder, of gloo and of DETAIL's checks."""
 
-    name: ClassVar[str] = "NCCL watchdog"
+    name: ClassVar[str] = "NCCL and gloo"
     marks: ClassVar[tuple[bytes, ...]] = tuple(mark for mark in MARKS if mark not in _SETTINGS)
     knows: ClassVar[frozenset[str]] = frozenset()
 
