@@ -206,3 +206,46 @@ def test_signals_that_come_later_win(watched: Watched) -> None:
         watched.turn()
     state = watched.keeper.state
     assert (state.step, state.attempt, state.ranks[0].speaks_for_all) == (29, 0, False)
+
+
+def test_what_torchtitan_prints_and_records_is_one_run(watched: Watched) -> None:
+    """Its ranks write structured logs, its launcher keeps what they print: each step is told twice."""
+    for rank in range(2):
+        record = {"rank": rank, "global_rank": rank, "source": "training", "host_name": "n1", "pid": None}
+        start = {**record, "tid": 7, "time_us": int(watched.t * 1e6), "log_type": "instant"}
+        start |= {"log_type_name": "training_start"}
+        watched.write(
+            json.dumps(start) + "\n", f"structured_logs/training.global_rank_{rank}.20260101-ab.jsonl"
+        )
+    for step in range(1, 60):
+        watched.t += 5.0
+        for rank in range(2):
+            titan(watched, rank, step)
+        watched.write(
+            f"[titan] 2026-01-01 00:00:00,000 - root - INFO - step: {step:2}  loss:  2.5000  "
+            "grad_norm:  1.2  memory: 10.00GiB(12.00%)  tps: 1,234  tflops: 10.00  mfu: 4.00%\n"
+        )
+        watched.turn()
+    state = watched.keeper.state
+    assert (state.step, state.attempt, state.state) == (59, 0, "running")
+    assert {rank: it.speaks_for_all for rank, it in state.ranks.items()} == {0: False, 1: False}
+    assert state.p50_step_time_s == pytest.approx(5.0)
+
+
+def test_an_evaluation_of_which_only_the_end_is_printed_is_waited_for_from_the_second_on(
+    watched: Watched,
+) -> None:
+    validated = " validation loss at iteration {} | lm loss value: 2.1E+00 | lm loss PPL: 8.1E+00 |\n"
+    train(watched, 1, 100, every=1, step_s=10.0)
+    assert watched.keeper.state.stall_threshold_s == 90.0
+    watched.wait(200.0)  # the first is a surprise
+    watched.write(validated.format(100))
+    watched.turn()
+    assert watched.keeper.state.state == "running"
+    train(watched, 101, 170, every=1, step_s=10.0)
+    assert train(watched, 171, 180, every=1, step_s=10.0) == set()
+    assert watched.keeper.state.p50_step_time_s == 10.0
+    assert watched.wait(220.0) == set()
+    watched.write(validated.format(180))
+    assert watched.wait(500.0) == set()
+    assert watched.wait(300.0) == {"TrainingStepStalled"}

@@ -80,7 +80,8 @@ def _between_steps_s(ranks: list[RankFold], alerts: Alerts) -> float:
             return alerts.start_up_limit_s
         warm_up_s *= alerts.stall_factor * stride
         return max(alerts.stall_floor_s, min(alerts.start_up_limit_s, warm_up_s))
-    between_s = max([p50_s * stride, *(rank.written_every_s for rank in ranks)])
+    pauses_s = [max(rank.written_every_s, rank.phases.unannounced_s) for rank in ranks]
+    between_s = max(p50_s * stride, *pauses_s)
     return max(alerts.stall_floor_s, alerts.stall_factor * between_s)
 
 

@@ -26,12 +26,15 @@ class PhaseFold:
     `open` maps each open phase to its begin, innermost last. `excused_t` is when the last of those that raise
     the limit ended, `paused` whether there was one since the last step at all. What is still open when a step
     completes is not what the next one waits for (its end was lost, or it runs beside the training).
+    `unannounced_s` is how long evaluations usually take of which only the end is told, 0 where there are
+    none: one may be under way at any time.
     """
 
-    __slots__ = ("_durations_s", "excused_t", "open", "paused")
+    __slots__ = ("_durations_s", "_unannounced_s", "excused_t", "open", "paused")
 
     def __init__(self) -> None:
         self._durations_s: dict[str, deque[float]] = {}
+        self._unannounced_s: deque[float] = deque(maxlen=_WINDOW)
         self.begin_attempt()
 
     def begin_attempt(self) -> None:
@@ -55,8 +58,18 @@ class PhaseFold:
         durations = self._durations_s.get(phase)
         return median(durations) if durations else 0.0
 
-    def add(self, event: Event, t: float) -> None:
-        """Fold an event that begins or ends a phase; any other says nothing here."""
+    @property
+    def unannounced_s(self) -> float:
+        return median(self._unannounced_s) if self._unannounced_s else 0.0
+
+    def add(self, event: Event, t: float, step_t: float | None = None) -> None:
+        """Fold an event that begins or ends a phase; any other says nothing here.
+
+        `step_t` is when the last step was completed.
+        """
+        if event.name == "eval_end" and "evaluation" not in self.open and step_t is not None:
+            self._unannounced_s.append(max(0.0, t - step_t))
+            self.paused, self.excused_t = True, t
         if event.name == "phase_start" or event.name in _OPENS:
             self._begin(_OPENS.get(event.name) or event.details.get("phase"), t)
         elif event.name == "phase_end" or event.name in _CLOSES:

@@ -174,7 +174,7 @@ class RankFold:
         self._shown = None
         t = self._time_of(fact)
         self._hear(t)
-        self.phases.add(fact, t)
+        self.phases.add(fact, t, self.step_t)
         if fact.name == "run_start":
             self._start(fact.details)
         elif fact.name == "exception" and fact.details.get("fatal") is not False:
