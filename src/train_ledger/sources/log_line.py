@@ -4,8 +4,8 @@ Launchers and shells put ranks and hosts in front of lines, loggers put times th
 Every reader of log lines wants the text, and what the front says: the global rank from `[rank3]:` (torch,
 and torchrun with its prefix template), the local one from `[default3]:` (torchrun --tee), rank and host from
 `[node-07:3]:`, the host from `node-07: ` (pdsh), the time from `[E328 00:21:12.920872216` (glog; it has
-neither year nor zone). The number of `3: ` (srun -l) is a task's, which may be a rank or a node's: it is
-taken off and not used.
+neither year nor zone) or from what Docker and Kubernetes put there. The number of `3: ` (srun -l) is a
+task's, which may be a rank or a node's: it is taken off and not used.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from __future__ import annotations
 import re
 import time
 from dataclasses import dataclass
+
+from train_ledger.sources.log_time import log_time
 
 __all__ = ["LogLine", "read_line"]
 
@@ -40,6 +42,11 @@ _FRONTS = tuple(
         r"\d{1,6}:[ ](?=\[(?:rank|default|[EWIF]\d{0,4}[ ])|Traceback \(most)",
     )
 )
+_OF_CONTAINER = re.compile(
+    r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)) "
+    r"(?:std(?:out|err) [FP] )?(?!\S{1,255} kernel: )"
+)
+"""`kubectl logs --timestamps`, and the files below /var/log/pods; journalctl writes such times, too."""
 _INSIDE = re.compile(r"\[rank(\d{1,7})\]:")
 _STAMP = re.compile(r"\[?[EWIF](\d{1,2})(\d\d) (\d\d):(\d\d):(\d\d)\.(\d{1,9})")
 _MOST_FRONTS = 4
@@ -52,9 +59,14 @@ def read_line(data: bytes, written_t: float | None = None) -> LogLine:
     >>> line = read_line(b"node-07: [rank4]:[E214 04:05:06.3 ProcessGroupNCCL.cpp:9] failure")
     >>> line.host, line.rank, line.text
     ('node-07', 4, '[E214 04:05:06.3 ProcessGroupNCCL.cpp:9] failure')
+    >>> read_line(b"2026-02-03T04:05:06.25Z stderr F   step 3")
+    LogLine(text='  step 3', rank=None, local_rank=None, host=None, t=1770091506.25)
     """
     text = _COLOUR.sub("", data.lstrip(b"\0").decode("utf-8", "replace"))  # NULs are of a truncation
     found: dict[str, str] = {}
+    stamped = _OF_CONTAINER.match(text)
+    if stamped is not None:
+        text = text[stamped.end() :]
     stripped = text.lstrip(" ")
     for _ in range(_MOST_FRONTS):
         match = next((it for front in _FRONTS if (it := front.match(stripped))), None)
@@ -65,13 +77,10 @@ def read_line(data: bytes, written_t: float | None = None) -> LogLine:
     if "rank" not in found and (inside := _INSIDE.search(text)):  # glued to a progress bar
         found["rank"] = inside[1]
         text = text[inside.end() :]
-    return LogLine(
-        text,
-        _number(found.get("rank")),
-        _number(found.get("local_rank")),
-        found.get("host"),
-        _time(text, written_t),
-    )
+    t = _time(text, written_t)
+    if t is None and stamped is not None:
+        t = log_time(stamped[1])
+    return LogLine(text, _number(found.get("rank")), _number(found.get("local_rank")), found.get("host"), t)
 
 
 def _number(text: str | None) -> int | None:

@@ -112,6 +112,12 @@ def test_a_record_of_ms_swift_tells_its_step_itself() -> None:
     assert (end.name, end.step, end.details["eval_loss"]) == ("eval_end", 15, 0.25)
 
 
+def test_a_time_may_stand_in_front_of_a_record() -> None:
+    (step,) = facts("2026-02-03 04:05:06 " + record().rstrip("}") + ", 'step': 500}")
+    assert (step.step, step.t) == (500, datetime.fromisoformat("2026-02-03 04:05:06").timestamp())
+    assert facts("the last was " + record().rstrip("}") + ", 'step': 500}") == []
+
+
 def test_transformers_3_printed_the_step_in_each_record() -> None:
     (step,) = facts("  0%|          | 0/90 [00:00<?, ?it/s]" + record().rstrip("}") + ", 'step': 500}")
     assert (step.step, step.values) == (500, {"loss": 2.5, "grad_norm": 1.25, "lr": 4.9e-05, "epoch": 0.5})

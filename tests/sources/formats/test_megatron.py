@@ -51,7 +51,7 @@ DIALECTS = {
         {"step_time_s": 0.7925, "lr": 1.5e-5, "loss": 8.125e-4, "loss_scale": 8192.0},
     ),
     "nanotron, in thousands and with the time that remains": (
-        "02/03 04:05:06 [INFO|DP=0|TP=0|node-07]: iteration: 1200 / 90000 | consumed_tokens: 2.5B |"
+        "02/03 04:05:06 [INFO|DP=0|TP=0|node-07]: iteration: 1200 / 90000 | consumed_tokens: 2.5G |"
         " time_per_iteration_ms: 8.75K | tokens_per_sec: 182K | tokens_per_sec_per_gpu: 700 |"
         " grad_norm: 0.125 | lm_loss: 2.25 | lr: 0.0001 | model_tflops_per_gpu: 15.5 | eta: 13 days, 1:45:39",
         {

@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from train_ledger.sources.log_time import TIME
+
 __all__ = ["Bar", "Printed", "parts", "resolution"]
 
 _PART = re.compile(
@@ -20,6 +22,8 @@ _PART = re.compile(
 )
 _ITEM = re.compile(r"'([^'\r\n]{1,80})': ?(?:'([^'\r\n]{0,200})'|([^,'\[\]]{1,64}))")
 _BEFORE = ("", ">>")
+_STAMP = re.compile(rf"\[?{TIME}\]?")
+"""What `ts` and loggers put in front."""
 _AFTER = " \t\r\n{[0123456789\x1b"
 
 
@@ -52,7 +56,7 @@ def parts(text: str) -> Iterator[Bar | Printed | str]:
     for match in _PART.finditer(text):
         front, place = text[place : match.start()].strip(), match.end()
         if match["items"] is not None:
-            if front[-2:] in _BEFORE and text[place : place + 1] in _AFTER:
+            if (front[-2:] in _BEFORE or _STAMP.fullmatch(front)) and text[place : place + 1] in _AFTER:
                 yield _printed(match["items"])
         elif not front:
             yield Bar(int(match["done"]), int(match["total"]), _seconds(match["elapsed"]))

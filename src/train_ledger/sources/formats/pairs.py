@@ -28,7 +28,7 @@ _FACTORS = {
     "tib": 2.0**40,
     "pflops": 1e3,
 }
-_COUNTS = {"K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
+_COUNTS = {"K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12}
 _DIVISORS = {"ms": 1e3, "us": 1e6, "gflops": 1e3}
 """Times become seconds, sizes bytes (the G of trainers is 2**30), rates TFLOP/s."""
 _AS_THEY_ARE = frozenset({"", "%", "s", "tflops", "tf", "w", "c", "mhz"})
