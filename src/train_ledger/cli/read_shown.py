@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import shlex
-import signal
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from train_ledger.answer import NextCommand
-from train_ledger.render import Report, duration, harmless, moment, ranks_in_brief
+from train_ledger.cli.read_trouble import cause_in_brief, incident_in_words
+from train_ledger.render import Report, duration, moment, ranks_in_brief
 from train_ledger.render.report import Section, commands, pairs, points
 from train_ledger.sources import Attempt, FactReading, FileRead, Incident
 
@@ -17,8 +16,6 @@ __all__ = ["report_of_reading"]
 
 _MOST_FILES = 20
 _MOST_ATTEMPTS = 8
-_LONGEST_SAID = 200
-_LONGEST_IN_VERDICT = 70
 _FULL = 100.0
 
 
@@ -32,7 +29,7 @@ def report_of_reading(reading: FactReading, paths: Sequence[Path]) -> Report:
         "trouble" if incidents else "fine" if _steps(reading) else "unsure",
         (
             *sections,
-            *points("trouble, as it was told", map(_incident, incidents)),
+            *points("trouble, as it was told", map(incident_in_words, incidents)),
             *points("not observed", _not_observed(reading, telling)),
             *commands(list(_next(incidents, paths))),
         ),
@@ -43,10 +40,9 @@ def _verdict(reading: FactReading) -> str:
     incidents = reading.incidents.all
     files = f"{len(reading.files)} file{'' if len(reading.files) == 1 else 's'}"
     if incidents:
-        first, raised = _cause(incidents)
         others = len(incidents) - 1
         more = f", and {others} more kind{'' if others == 1 else 's'} of trouble" if others else ""
-        return f"trouble in {files}: {_what(first)}{_who(first)}{_raised(raised)}{more}"
+        return f"trouble in {files}: {cause_in_brief(incidents)}{more}"
     if not any(file.formats for file in reading.files):
         return f"cannot tell, because nothing of a known format stands in {files}"
     steps = _steps(reading)
@@ -57,39 +53,6 @@ def _verdict(reading: FactReading) -> str:
 
 def _steps(reading: FactReading) -> int:
     return sum(it.steps for file in reading.files for it in file.formats)
-
-
-def _cause(incidents: Sequence[Incident]) -> tuple[Incident, Incident]:
-    """The launcher's root cause, or else what was told first; and what says how it came to that.
-
-    That is what the rank itself raised, or what nobody in particular did where there is one such exception.
-    """
-    root = next((it for it in incidents if it.first.details.get("root")), None)
-    if root is None:
-        return incidents[0], incidents[0]
-    raised = [it for it in incidents if "type" in it.first.details and not _is_lost_peer(it)]
-    of_rank = [it for it in raised if it.ranks & root.ranks]
-    of_nobody = [it for it in raised if not it.ranks and root.first.fault == "exception"]
-    if of_rank:
-        return of_rank[0], of_rank[0]
-    return root, of_nobody[0] if len(of_nobody) == 1 else root
-
-
-def _is_lost_peer(it: Incident) -> bool:
-    return it.first.details.get("what") == "peer_gone"
-
-
-def _raised(it: Incident) -> str:
-    """Type and message of an exception, cut for one line."""
-    said = ": ".join(
-        str(it.first.details[name]) for name in ("type", "message") if it.first.details.get(name)
-    )
-    return f" ({_cut(harmless(said), _LONGEST_IN_VERDICT)})" if said else ""
-
-
-def _cut(text: str, longest: int) -> str:
-    text = text.strip()
-    return text if len(text) <= longest else f"{text[: longest - 1].rstrip()}…"
 
 
 def _of_thousands(number: int) -> str:
@@ -207,59 +170,6 @@ def _last_log(file: FileRead) -> str | None:
 
 
 # -- all files
-
-
-def _incident(it: Incident) -> str:
-    told = [_what(it) + _who(it)]
-    steps = f"step {min(it.steps)}" if it.steps else ""
-    told += [part for part in (steps, _seqs(it), _said(it)) if part]
-    if it.first.t is not None and math.isfinite(it.first.t):
-        told.append(moment(it.first.t))
-    times = f"{it.times} times, first at " if it.times > 1 else ""
-    return f"{', '.join(told)} ({times}{it.first.source})"
-
-
-def _what(it: Incident) -> str:
-    if it.first.fault == "xid":
-        return _xid(it.first.details)
-    return "lost peer" if _is_lost_peer(it) else it.first.fault
-
-
-def _who(it: Incident) -> str:
-    if it.ranks:
-        return f" on {ranks_in_brief(it.ranks)}"
-    hosts = sorted(it.hosts)
-    return f" on {', '.join(hosts[:4])}{', …' if len(hosts) > 4 else ''}" if hosts else ""
-
-
-def _seqs(it: Incident) -> str:
-    return ranks_in_brief(it.seqs, "sequence number", longest=60) if it.seqs else ""
-
-
-def _said(it: Incident) -> str:
-    details = it.first.details
-    if details.get("victim"):
-        return "ended by the launcher because of another"
-    said = [str(details[name]) for name in ("op", "type", "why", "text") if details.get(name)]
-    if "message" in details:
-        said.append(_cut(str(details["message"]), _LONGEST_SAID))
-    elif it.first.fault == "signal":
-        said.append(_signal_name(details.get("number")))
-    if "exit_code" in details:
-        said.append(f"exit code {details['exit_code']}")
-    if details.get("root"):
-        said.append("the launcher's root cause")
-    if "field" in details:
-        said.append(f"{details['field']} is {details.get('value')}")
-    return ", ".join(part for part in said if part)
-
-
-def _signal_name(number: object) -> str:
-    return next((it.name for it in signal.Signals if it == number), "")
-
-
-def _xid(details: Mapping[str, object]) -> str:
-    return f"XID {details.get('code')} of GPU {details.get('pci')}"
 
 
 def _not_observed(reading: FactReading, telling: Sequence[FileRead]) -> Iterator[str]:
