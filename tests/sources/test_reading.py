@@ -98,6 +98,15 @@ def test_bars_that_fill_more_than_the_longest_line_do_not_cost_the_record_behind
     assert not file.damaged
 
 
+@pytest.mark.parametrize("front", ["  3%|#     | 12/345 [00:07<06:50,  1.23s/it]", "^C", "{'loss': 2.5} "])
+def test_a_traceback_glued_to_what_stood_in_the_line_is_found(front: str) -> None:
+    lines = [front + "Traceback (most recent call last):", '  File "train.py", line 4', "ValueError: no rows"]
+    (fault,) = facts_of("\n".join(lines))
+    assert isinstance(fault, Fault)
+    assert (fault.fault, fault.details["type"]) == ("exception", "ValueError")
+    assert not facts_of("\n".join(["as in `Traceback (most recent call last):`", *lines[1:]]))
+
+
 @pytest.mark.parametrize("mark", [" val_loss:", "out of memory", "it/s", ""])
 def test_a_line_of_carriage_returns_costs_no_more_than_its_length(mark: str) -> None:
     started = time.process_time()

@@ -22,6 +22,8 @@ _RAISED = re.compile(
     r"([A-Za-z_][\w.]{0,200}?(?:Error|Exception|Interrupt|Exit|Failure|Stop\w*)|[A-Z]\w{0,80})"
     r"(?:: (.{0,2000}))?$"
 )
+_GLUED = ("]", "}", "^C")
+"""What a line that was not ended ends with: a bar, a record, what the terminal shows of Ctrl-C."""
 _LONGEST = 500
 _FRONT = re.compile(r"([\w.-]{1,80}): ")
 _MOST_OPEN = 4096
@@ -94,7 +96,7 @@ class Tracebacks:
         """One line, its number, and whether its rank stood in front; returns the exception it completes."""
         key = (line.host, line.rank, line.local_rank)
         text = line.text.rstrip()
-        if text.lstrip().startswith(_START):
+        if _begins(text):
             if line.host is not None and len(self._hosts) < _MOST_HOSTS:
                 self._hosts.add(line.host)
             if self._is_wanted(key, number) and len(self._open) < _MOST_OPEN:
@@ -124,3 +126,14 @@ class Tracebacks:
         before, it = self._found[key]
         is_of_command = it.exception.startswith("CalledProcessError")
         return is_of_command or (not it.in_front and number - before > _CHAIN)
+
+
+def _begins(text: str) -> bool:
+    """Whether a traceback begins in this line, be it behind a progress bar or a ^C.
+
+    >>> _begins("  3%|#  | 12/345 [00:07<06:50, 1.23s/it]Traceback (most recent call last):")
+    True
+    """
+    at = text.find(_START)
+    front = text[:at].rstrip() if at >= 0 else "-"
+    return not front or (front.endswith(_GLUED) and len(text) <= at + len(_START) + 1)
