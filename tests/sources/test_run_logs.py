@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -119,3 +120,28 @@ def test_where_ranks_speak_for_themselves_nobody_speaks_for_rank_0() -> None:
     fold.add(Step(T0 + 1, 1, 0))
     fold.add(Step(T0 + 1, 400, None))
     assert fold.state(T0 + 2).step == 1
+
+
+def stamped(step: int, t: float) -> str:
+    at = datetime.fromtimestamp(t).isoformat(" ", "seconds")
+    figures = "loss:  2.5000  memory: 10.00GiB(12.00%)  tps: 1,234  mfu: 4.00%"
+    return f"[titan] {at},000 - root - INFO - step: {step:2}  {figures}\n"
+
+
+@pytest.mark.parametrize("zone_h", [-7.0, 0.0, 5.5, 9.0])
+def test_times_of_another_zone_are_told_by_when_the_file_was_written(run: RunDir, zone_h: float) -> None:
+    log, logs = run.logs / "train.log", RunLogs(run)
+    told = []
+    for step in range(1, 6):
+        t = T0 + 10 * step
+        written(log, stamped(step, t + zone_h * 3600), t + 1.5)
+        told += [it.t - T0 for it in logs.poll() if isinstance(it, Step)]
+    assert told == [10.0, 20.0, 30.0, 40.0, 50.0]
+    logs.close()
+
+
+def test_a_log_that_was_copied_later_keeps_its_times(run: RunDir) -> None:
+    written(run.logs / "train.log", stamped(1, T0) + stamped(2, T0 + 10), T0 + 10 + 5 * 3600 + 777)
+    logs = RunLogs(run)
+    assert [it.t for it in logs.poll() if isinstance(it, Step)] == [T0, T0 + 10]
+    logs.close()

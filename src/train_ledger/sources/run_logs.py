@@ -7,12 +7,11 @@ is given that of its file, and steps before the last one lie back by what they s
 
 from __future__ import annotations
 
-import math
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from train_ledger.facts import Event, Fact, Step
@@ -21,7 +20,9 @@ from train_ledger.sources.arrivals import Arrivals
 from train_ledger.sources.attempt_count import AttemptCount, RankStreams
 from train_ledger.sources.block import Block
 from train_ledger.sources.fact_reader import FactReader
+from train_ledger.sources.fact_times import merged, timed
 from train_ledger.sources.log_folders import LogFollower
+from train_ledger.sources.log_zone import LogZone
 from train_ledger.sources.positions import Start
 from train_ledger.sources.torchrun import place_of
 
@@ -29,6 +30,7 @@ __all__ = ["RunLogs"]
 
 _POLL_BYTES = 1 << 20
 _MOST_WAITING = 1_000_000
+_OF_UNIX_TIME = ("structured_logs", "hardware")
 
 
 class RunLogs:
@@ -53,6 +55,7 @@ class RunLogs:
         self._ranks = RankStreams()
         self._readers: dict[str, FactReader] = {}
         self._arrivals: dict[str, Arrivals] = {}
+        self._zones: dict[str, LogZone] = {}
         self._told: dict[str, _Told] = {}
         self._since: dict[str, int] = {}
         self._damaged: Counter[str] = Counter()
@@ -147,15 +150,17 @@ class RunLogs:
         self._told = {}
         for file, of_file in told.items():
             of_file.facts += self._readers[file].settle()
-        return _merged([self._whole(file, of_file) for file, of_file in told.items()], self._is_wanted)
+        return merged([self._whole(file, of_file) for file, of_file in told.items()], self._is_wanted)
 
     def _whole(self, file: str, told: _Told) -> list[Fact]:
         """The facts of a file with their times, and what is to be said of the file itself."""
+        shown = self._shown(file)
+        if not shown.startswith(_OF_UNIX_TIME):
+            told.facts = self._zones.setdefault(file, LogZone()).corrected(told.facts, told.written_t)
         arrivals = self._arrivals.setdefault(file, Arrivals())
         steps = [fact for fact in told.facts if isinstance(fact, Step)]
         is_news = arrivals.came(steps, told.written_t, told.size, is_torn=arrivals.is_new and _is_torn(file))
-        facts = _timed(told.facts, told.written_t)
-        shown = self._shown(file)
+        facts = timed(told.facts, told.written_t)
         if not self._has_begun and not shown.startswith("hardware"):
             self._has_begun = True
             t = min((fact.t for fact in facts if fact.t is not None), default=told.written_t)
@@ -227,40 +232,3 @@ def _is_torn(file: str) -> bool:
             return log.read(1) not in (b"\n", b"")
     except OSError:  # gone, or empty
         return False
-
-
-def _merged(files: list[list[Fact]], is_wanted: Callable[[Fact], bool]) -> list[Fact]:
-    """The facts of all files by their times; a clock that steps back leaves those of a file in order."""
-    keyed: list[tuple[float, Fact]] = []
-    for facts in files:
-        newest = -math.inf
-        for fact in filter(is_wanted, facts):
-            newest = max(newest, fact.t if fact.t is not None else newest)
-            keyed.append((newest, fact))
-    keyed.sort(key=lambda pair: pair[0])
-    return [fact for _, fact in keyed]
-
-
-def _timed(facts: list[Fact], written_t: float) -> list[Fact]:
-    """The facts, those without a time of their own with one."""
-    timed: list[Fact] = []
-    t, later = written_t, None
-    for fact in reversed(facts):
-        if isinstance(fact, Step) and later is not None and math.isnan(fact.t):
-            t -= _took_s(fact, later)
-        if fact.t is not None and math.isfinite(fact.t):
-            t = min(t, fact.t)
-        else:
-            fact = replace(fact, t=t)
-        if isinstance(fact, Step):
-            later = fact
-        timed.append(fact)
-    timed.reverse()
-    return timed
-
-
-def _took_s(fact: Step, later: Step) -> float:
-    """Seconds from this step to a later one, by what that says of its own time; 0 where it says nothing."""
-    each_s = later.values.get("step_time_s", 0.0)
-    steps = later.step - fact.step
-    return each_s * steps if math.isfinite(each_s) and each_s > 0 and 0 < steps < 10_000 else 0.0
