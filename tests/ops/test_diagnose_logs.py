@@ -7,8 +7,12 @@ import time
 from pathlib import Path
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
-from train_ledger.config import Config
+from sources.mutated_lines import LINES, OWNED, mutated
+from train_ledger.answer import STATES
+from train_ledger.config import Config, Limits
+from train_ledger.dash.exporter import Exporter
 from train_ledger.ops import diagnose
 from train_ledger.run_dir import RunDir
 
@@ -91,3 +95,18 @@ def test_how_many_gpus_stand_is_not_made_up(run: RunDir) -> None:
     impact = diagnose(run, Config()).impact
     assert impact is not None
     assert impact.gpu_hours == pytest.approx(64 * 600 / 3600, rel=0.1)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_whatever_stands_in_the_logs_there_is_an_answer(run: RunDir, seed: int) -> None:
+    put(run, b"\n".join(mutated(LINES, 400, seed)).decode("utf-8", "replace"), age_s=600)
+    for name, lines in OWNED:
+        text = b"\n".join([*(it.encode() for it in lines), *mutated(lines, 50, seed)])
+        put(run, text.decode("utf-8", "replace"), age_s=60, name=name)
+    found = diagnose(run, Config())
+    assert found.state in STATES
+    exporter = Exporter(run, Config(limits=Limits(unknown_fields=True)))
+    while not exporter.poll():
+        pass
+    assert list(text_string_to_metric_families(exporter.metrics() or ""))
+    exporter.close()

@@ -86,11 +86,11 @@ def _where(starts: Iterable[_Start], here: str) -> str:
 
 def _said(run_dir: RunDir, unread: list[Unreadable]) -> Iterator[_Start]:
     """From the ranks' own run_start events."""
-    from train_ledger.sources import read_whole
+    from train_ledger.sources import read_run
 
-    reading = read_whole(run_dir)
+    reading = read_run(run_dir)
     if reading.not_read:
-        unread.append(Unreadable("signals", ", ".join(reading.not_read)))
+        unread.append(Unreadable("logs" if reading.by_logs else "signals", ", ".join(reading.not_read)))
     for fact in reading.facts:
         if isinstance(fact, Event) and fact.name == "run_start":
             yield from _start(fact.attempt, fact.t, fact.rank, fact.details.get("pid"), fact.host)

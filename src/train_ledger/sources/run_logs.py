@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from train_ledger.facts import Event, Fact, Step
+from train_ledger.fields import LARGEST_WORLD_SIZE
 from train_ledger.run_dir import RunDir
 from train_ledger.sources.arrivals import Arrivals
 from train_ledger.sources.attempt_count import AttemptCount, RankStreams
@@ -174,6 +175,8 @@ class RunLogs:
         return facts
 
     def _is_wanted(self, fact: Fact) -> bool:
+        if fact.rank is not None and fact.rank >= LARGEST_WORLD_SIZE:
+            return False
         if fact.rank is not None and fact.host is not None:
             self._told_hosts[fact.rank] = fact.host
         if self._hosts is None:
