@@ -116,3 +116,20 @@ def test_into_a_pipe(run: Path, tmp_path: Path) -> None:
         assert _gantt(run, "-o", pipe).exit_code == 0
         assert reader.stdout is not None
         assert len(of(sound_events(reader.stdout.read()), cat="step")) == 48
+
+
+def test_a_fifo_that_nobody_reads_is_told_and_not_waited_for(run: Path, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    ended = _gantt(run, "-o", tmp_path / "pipe")
+    assert (ended.exit_code, "nobody reads it" in ended.stderr) == (2, True)
+
+
+def test_figures_beyond_all_measure_break_no_trace(run: Path, tmp_path: Path) -> None:
+    file = run / "signals" / "rank_00000.jsonl"
+    more = [{"step_time_s": 1e308, "fwd_s": 1e308}, {"step_time_s": -1e308, "bwd_s": "Infinity"}]
+    with file.open("a") as signals:
+        for number, values in enumerate(more):
+            signals.write(json.dumps({"t": 9e10, "step": 10**6 + number, "rank": 0, **values}) + "\n")
+    ended = _gantt(run, "-o", tmp_path / "g.json")
+    assert ended.exit_code == 0
+    json.loads((tmp_path / "g.json").read_text())

@@ -167,3 +167,14 @@ def test_a_constant_offset_of_a_host_changes_nothing(
     assert skewed.stalled_for_s == pytest.approx(right.stalled_for_s, abs=0.06)
     assert skewed.step == right.step
     assert skewed.stall_threshold_s == pytest.approx(right.stall_threshold_s, abs=1e-3)
+
+
+@pytest.mark.parametrize("told", [1e308, 1e9, 86_400.0])
+def test_a_timer_that_tells_what_no_step_takes_moves_no_clock(told: float) -> None:
+    fold = Fold("r42", Config())
+    fold.add(Event(1000.0, "run_start", 0, host="n1"))
+    for number in range(1, 9):
+        step_time_s = told if number == 5 else 1.0
+        fold.add(Step(1000.0 + number, number, 0, values={"step_time_s": step_time_s}))
+    state = fold.state(1010.0)
+    assert (state.last_step_t, state.p50_step_time_s) == (1008.0, 1.0)

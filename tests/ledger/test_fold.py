@@ -493,6 +493,9 @@ def test_odd_details_are_no_trouble() -> None:
     job.event("signal", number="TERM")
     job.event("exception")
     job.event("ckpt_saved", duration_s="long")
+    job.event("ckpt_saved", duration_s=1e308)
+    job.event("ckpt_saved", duration_s="NaN")
     run = job.state()
     assert run.world_size is None
+    assert run.checkpoints.durations_s == ()
     assert run.ranks[0].exception == "exception"

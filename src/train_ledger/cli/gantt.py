@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -103,8 +102,10 @@ def gantt(
 @contextlib.contextmanager
 def _opened(path: Path) -> Iterator[IO[bytes]]:
     """The file to write to: a regular one appears as a whole, by a rename; others are written into."""
+    from train_ledger.cli.output import is_written_into, open_other
+
     try:
-        is_other = not stat.S_ISREG(path.stat().st_mode)
+        is_other = is_written_into(path.stat())
     except FileNotFoundError:
         is_other = False
         if not path.parent.is_dir():
@@ -112,7 +113,7 @@ def _opened(path: Path) -> Iterator[IO[bytes]]:
     if path.is_dir():
         raise BadInputError(f"{path}: is a folder, but a file is wanted")
     if is_other:
-        with path.open("wb") as file:
+        with open_other(path) as file:
             yield file
         return
     target = path.resolve()

@@ -7,6 +7,7 @@ import os
 import shutil
 import stat
 import sys
+from io import BufferedWriter
 from pathlib import Path
 
 from train_ledger.answer import Diagnosis, HangAnswer, exit_code
@@ -14,7 +15,7 @@ from train_ledger.cli.leave import BadInputError
 from train_ledger.render import Picture, Report, as_html, as_json, as_text, wants_colour
 from train_ledger.run_dir import write_atomically
 
-__all__ = ["answered", "show", "show_report", "terminal_width", "write_file"]
+__all__ = ["answered", "is_written_into", "open_other", "show", "show_report", "terminal_width", "write_file"]
 
 _WIDEST = 120
 
@@ -60,31 +61,35 @@ def _write(path: Path, data: bytes) -> None:
         return
     if stat.S_ISDIR(status.st_mode):
         raise BadInputError(f"{path}: is a folder, but a file is wanted")
-    if stat.S_ISREG(status.st_mode) and not _is_ours(status):
-        write_atomically(path.resolve(), data, mode=stat.S_IMODE(status.st_mode))
+    if is_written_into(status):
+        with open_other(path) as file:
+            file.write(data)
     else:
-        _write_into(path, data)
+        write_atomically(path.resolve(), data, mode=stat.S_IMODE(status.st_mode))
 
 
-def _is_ours(status: os.stat_result) -> bool:
-    """Whether it is what our own output is redirected to, /dev/stdout then: a rename would part the two."""
-    return any(os.path.samestat(status, os.fstat(stream)) for stream in (1, 2))
+def is_written_into(status: os.stat_result) -> bool:
+    """Whether it is no regular file, or what our own output is redirected to: a rename would part the two."""
+    ours = any(os.path.samestat(status, os.fstat(stream)) for stream in (1, 2))
+    return ours or not stat.S_ISREG(status.st_mode)
 
 
-def _write_into(path: Path, data: bytes) -> None:
+def open_other(path: Path) -> BufferedWriter:
+    """What is there and is no regular file, or is our own output, to be written into.
+
+    Raises BadInputError for a FIFO that nobody reads, which would keep us waiting.
+    """
     sys.stdout.flush()
     mine = [stream for stream in (1, 2) if os.path.samestat(path.stat(), os.fstat(stream))]
     try:
-        # A FIFO that nobody reads refuses to be opened so, instead of keeping us waiting.
         fd = os.dup(mine[0]) if mine else os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY)
     except OSError as error:
         if error.errno == errno.ENXIO:
             raise BadInputError(f"{path}: nobody reads it") from None
         raise
-    with open(fd, "wb") as file:
-        if not mine:
-            os.set_blocking(fd, True)
-        file.write(data)
+    if not mine:
+        os.set_blocking(fd, True)
+    return open(fd, "wb")
 
 
 def show_report(

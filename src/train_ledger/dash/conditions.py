@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from itertools import pairwise
-from math import isfinite
 from statistics import median
 
 from train_ledger.config import Alerts
 from train_ledger.ledger.attempts import restarts
+from train_ledger.ledger.pace import told_s
 from train_ledger.ledger.state import Attempt, RankState, RunState
 
 __all__ = [
@@ -79,9 +79,8 @@ def _silent(state: RunState, alerts: Alerts) -> Iterable[tuple[RankState, float]
 
 def _longest_silence_s(rank: RankState, state: RunState, alerts: Alerts) -> float:
     """Ranks that do not wait for each other may take steps of very different length."""
-    own_s = rank.values.get("step_time_s", 0.0)
-    own_limit_s = alerts.stall_factor * own_s if isfinite(own_s) else 0.0
-    return max(alerts.process_gone_s, state.stall_threshold_s, own_limit_s)
+    own_s = told_s(rank.values.get("step_time_s")) or 0.0
+    return max(alerts.process_gone_s, state.stall_threshold_s, alerts.stall_factor * own_s)
 
 
 def restarts_since(state: RunState, t: float) -> int:

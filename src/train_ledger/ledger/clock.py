@@ -17,6 +17,7 @@ from operator import sub
 from statistics import median
 
 from train_ledger.facts import PlainStep, Step
+from train_ledger.ledger.pace import told_s
 
 __all__ = ["HostClocks", "Lap", "RankClock"]
 
@@ -100,12 +101,12 @@ class RankClock:
         self._last_t = t if self._last_t is None else max(t, self._last_t)
 
     def _jump(self, passed_s: float, step: Step, steps: int, paused: bool) -> float:
-        timed_s = step.values.get("step_time_s", math.nan)
-        timed = self.steady_timer and not paused and steps == 1 and math.isfinite(timed_s) and timed_s >= 0
-        if timed and abs(passed_s - timed_s) > _JUMP_S:
+        timed_s = told_s(step.values.get("step_time_s"))
+        timed = self.steady_timer and not paused and steps == 1
+        if timed and timed_s is not None and abs(passed_s - timed_s) > _JUMP_S:
             return passed_s - timed_s
         if passed_s < -_JUMP_S:
-            return passed_s - (timed_s * steps if math.isfinite(timed_s) and timed_s >= 0 else 0.0)
+            return passed_s - (timed_s or 0.0) * steps
         return 0.0
 
 
@@ -118,7 +119,7 @@ def _are_timed(passed_s: list[float], steps: Sequence[PlainStep], previous_step:
     numbers = [step.step for step in steps]
     strides = map(sub, numbers, [previous_step, *numbers[:-1]])
     return not any(
-        stride == 1 and timed is not None and timed >= 0 and abs(off) > _JUMP_S
+        stride == 1 and told_s(timed) is not None and abs(off) > _JUMP_S
         for stride, timed, off in zip(strides, timed_s, off_s, strict=True)
     )
 

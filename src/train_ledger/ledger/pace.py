@@ -14,11 +14,23 @@ from statistics import median
 
 from train_ledger.facts import PlainStep, Step
 
-__all__ = ["Pace"]
+__all__ = ["LONGEST_STEP_S", "Pace", "told_s"]
 
 _WINDOW = 20
 _WARM_UP_STEPS = 2
 _STRIDES = 8
+
+LONGEST_STEP_S = 86_400.0
+"""No step takes a day: a timer that says so is broken, or counts in another unit."""
+
+
+def told_s(seconds: float | None) -> float | None:
+    """What a step's own timer told, where a step can take so long.
+
+    >>> told_s(12.5), told_s(-1.0), told_s(1e308), told_s(math.nan)
+    (12.5, None, None, None)
+    """
+    return seconds if seconds is not None and 0 <= seconds < LONGEST_STEP_S else None
 
 
 class Pace:
@@ -74,8 +86,7 @@ class Pace:
         To be told before `completed`.
         """
         self._strides.append(stride)
-        timed_s = fact.values.get("step_time_s", math.nan)
-        duration_s = timed_s if math.isfinite(timed_s) and timed_s > 0 else interval_s / stride
+        duration_s = told_s(fact.values.get("step_time_s")) or interval_s / stride
         if not self.is_steady:
             self.warm_up_s = max(self.warm_up_s, duration_s)
         elif duration_s > 0 and not paused and not fact.values.get("ckpt_s", 0.0) > 0:
@@ -98,8 +109,7 @@ class Pace:
 
 def _own_s(step: PlainStep) -> float | None:
     """How long a step took by its own timer; None where it has none, or saved a checkpoint."""
-    timed_s = step.step_time_s
-    return None if timed_s is None or timed_s <= 0 or (step.ckpt_s or 0.0) > 0 else timed_s
+    return None if (step.ckpt_s or 0.0) > 0 else told_s(step.step_time_s) or None
 
 
 def _newest_s(

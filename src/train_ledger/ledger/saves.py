@@ -19,6 +19,8 @@ SAVE_EVENTS = frozenset({"ckpt_start", "ckpt_saved", "ckpt_failed"})
 
 _SHOWN = 20
 _KEPT = 256
+_LONGEST_S = 7 * 86_400.0
+"""No save takes a week: a figure that says so would be no usual duration to go by."""
 
 Times = Callable[[int, float], float]
 """Moves a rank's time onto rank 0's clock."""
@@ -60,7 +62,7 @@ class Saves:
         elif event.name == "ckpt_saved":
             save.done = _lowest(save.done, _Report(rank, t))
             duration_s = read_number(event.details.get("duration_s"))
-            if duration_s is not None:
+            if duration_s is not None and 0 <= duration_s < _LONGEST_S:
                 save.duration_s = max(duration_s, save.duration_s or 0.0)
         else:
             error = str(event.details.get("error") or "no reason given")
