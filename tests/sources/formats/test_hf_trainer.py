@@ -132,6 +132,12 @@ def test_a_bar_that_comes_later_is_not_that_of_the_record() -> None:
     assert (early, [it.name for it in late]) == ([], ["metrics"])
 
 
+def test_an_empty_line_may_lie_between_where_the_same_bar_stands_in_front_and_behind() -> None:
+    found = facts(bar(10, 70), record(), "", bar(10, 70), bar(20, 70), record("2.25"), "", bar(20, 70))
+    assert [(it.step, it.values["loss"]) for it in steps(found) if it.values] == [(10, 2.5), (20, 2.25)]
+    assert not steps(facts(bar(9, 70), record(), "", bar(10, 70)))
+
+
 def test_bars_of_loaders_and_evaluations_are_no_steps() -> None:
     found = facts(
         "Map: " + bar(400, 1000),

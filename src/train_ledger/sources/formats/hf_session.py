@@ -63,6 +63,7 @@ class Session:
         self._other_total: int | None = None
         self._waiting: _Waiting | None = None
         self._saving: Event | None = None
+        self._drawn: tuple[int, int] | None = None
         self.begin()
 
     def begin(self, t: float = math.nan) -> None:
@@ -120,6 +121,7 @@ class Session:
             yield Step(
                 self._at(bar, where), bar.done, where.rank, 0, where.host, where.source, self._pace(bar)
             )
+        self._drawn = (bar.done, bar.total)
 
     def _settle(self, waiting: _Waiting, bar: Bar, where: Where) -> Iterator[Fact]:
         """Whether this is the training's bar, drawn behind the record that waits."""
@@ -129,7 +131,9 @@ class Session:
                 yield from self.pass_over()
             return
         before, here = waiting.where.line, where.line
-        if before is not None and here is not None and not before <= here <= before + 1 + waiting.bars:
+        # An empty line may lie between where the bar in front of the record is the one behind it.
+        most = 1 + waiting.bars + (self._drawn == (bar.done, bar.total))
+        if before is not None and here is not None and not before <= here <= before + most:
             yield from self.pass_over()
             return
         self._waiting = None
