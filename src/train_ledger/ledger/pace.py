@@ -6,7 +6,6 @@ compile, tune and fill caches, and those that saved a checkpoint or followed a p
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from collections.abc import Sequence
 from operator import sub
@@ -27,7 +26,7 @@ LONGEST_STEP_S = 86_400.0
 def told_s(seconds: float | None) -> float | None:
     """What a step's own timer told, where a step can take so long.
 
-    >>> told_s(12.5), told_s(-1.0), told_s(1e308), told_s(math.nan)
+    >>> told_s(12.5), told_s(-1.0), told_s(1e308), told_s(float("nan"))
     (12.5, None, None, None)
     """
     return seconds if seconds is not None and 0 <= seconds < LONGEST_STEP_S else None
