@@ -191,8 +191,9 @@ def test_a_launcher_that_is_told_to_stop(line: str) -> None:
     assert (fault.fault, fault.rank, fault.details["number"]) == ("signal", None, 15)
 
 
-def test_siblings_that_the_launcher_ends_are_an_event() -> None:
-    (event,) = facts_of("W0203 04:05:06.0 41 api.py:890] Sending process 4103 closing signal SIGTERM")
+@pytest.mark.parametrize("words", ["Sending process 4103 closing signal", "Closing process 4103 via signal"])
+def test_siblings_that_the_launcher_ends_are_an_event(words: str) -> None:
+    (event,) = facts_of(f"W0203 04:05:06.0 41 api.py:890] {words} SIGTERM")
     assert isinstance(event, Event)
     assert (event.name, event.details) == ("signal_sent", {"pid": 4103, "number": 15, "victim": True})
 
