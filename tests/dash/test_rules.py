@@ -76,6 +76,14 @@ def test_a_loss_that_is_still_not_finite_stays_an_alert_while_the_run_stands() -
     assert firing("TrainingLossNotFinite", state) is not None
 
 
+def test_a_loss_that_a_log_tells_of_all_is_said_to_be_of_no_rank() -> None:
+    bad = {"nonfinite_total": 1, "nonfinite_step": 100, "nonfinite_t": T0 + 400}
+    state = with_rank(running(t=T0 + 500, ranks=1), 0, speaks_for_all=True, **bad)
+    found = firing("TrainingLossNotFinite", state)
+    assert found is not None
+    assert "the loss was not finite (last at step 100" in found.summary
+
+
 def attempts(*started: float) -> tuple[Attempt, ...]:
     return tuple(Attempt(number, t) for number, t in enumerate(started))
 
@@ -163,6 +171,8 @@ def test_a_silent_rank_is_gone_only_where_its_neighbours_went_on() -> None:
     assert firing("TrainingProcessGone", takes_long_steps) is None
     all_silent = running(t=T0 + 500, last_step_t=T0 + 300)
     assert firing("TrainingProcessGone", all_silent) is None
+    named_now_and_then = replace(state, by_logs=True)
+    assert firing("TrainingProcessGone", named_now_and_then) is None
     only_logs_now_and_then = with_rank(running(t=T0 + 500), 2, step=None, step_t=None, heard_t=T0 + 6)
     assert firing("TrainingProcessGone", only_logs_now_and_then) is None
 

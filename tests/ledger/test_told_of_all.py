@@ -118,3 +118,27 @@ def test_what_is_forgotten_was_never_there() -> None:
     state = fold.state(T0 + 4)
     assert (state.step, dict(state.ranks), state.attempts) == (None, {}, ())
     assert state.checkpoints.saved_t == ()
+
+
+def by_a_named_rank() -> Fold:
+    """Megatron behind names of ranks: the last prints the steps, each its memory once, the first saves."""
+    fold = fold_of(Event(T0, "log_start", 7))
+    fold.add_all(Step(T0 + 120, 10, rank, values={"mem_allocated_peak": 1e9}) for rank in range(8))
+    fold.add_all(printed(*range(10, 400, 10), step_s=12.0, rank=7))
+    return fold
+
+
+def test_who_tells_a_step_once_is_not_waited_for() -> None:
+    state = by_a_named_rank().state(T0 + 391 * 12)
+    assert (state.step, state.p50_step_time_s, state.stall_threshold_s) == (390, 12.0, 360.0)
+
+
+def test_a_save_that_another_rank_tells_of_is_waited_for_until_the_next_step() -> None:
+    fold = by_a_named_rank()
+    fold.add(Event(T0 + 390 * 12, "ckpt_start", 0, step=390))
+    assert (fold.state(T0 + 391 * 12).stall_threshold_s, fold.state(T0 + 391 * 12).phase) == (
+        600.0,
+        "checkpoint_save",
+    )
+    fold.add_all(printed(400, step_s=12.0, rank=7))
+    assert (fold.state(T0 + 401 * 12).stall_threshold_s, fold.state(T0 + 401 * 12).phase) == (360.0, None)

@@ -66,6 +66,8 @@ def _members(state: RunState) -> list[RankState]:
 
 
 def _silent(state: RunState, alerts: Alerts) -> Iterable[tuple[RankState, float]]:
+    if state.by_logs:
+        return
     newest: dict[str, float] = {}
     for rank in _members(state):
         if rank.host is not None and rank.step_t is not None:

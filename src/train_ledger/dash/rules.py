@@ -79,7 +79,9 @@ def _loss_not_finite(state: RunState, alerts: Alerts) -> list[Firing]:
         return []
     ranks = sorted(rank for _, rank, _ in bad)
     newest_t, _, step = bad[-1]
-    text = f"the loss was not finite on {_ranks(ranks)} (last at step {step}, {_clock(newest_t)})"
+    of_all = any(state.ranks[rank].speaks_for_all for rank in ranks)
+    whose = "" if of_all else f" on {_ranks(ranks)}"
+    text = f"the loss was not finite{whose} (last at step {step}, {_clock(newest_t)})"
     return _of_run(state, len(ranks), f"{text}; attempt {state.attempt}")
 
 

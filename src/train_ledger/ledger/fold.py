@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from statistics import median_high
 from typing import Any
 
 from train_ledger.config import Config
@@ -23,6 +22,7 @@ from train_ledger.ledger.rank import RankFold
 from train_ledger.ledger.saves import SAVE_EVENTS, Saves
 from train_ledger.ledger.starts import Starts
 from train_ledger.ledger.state import Attempt, RunState
+from train_ledger.ledger.step_clock import step_clock, step_tellers
 
 __all__ = ["Fold"]
 
@@ -65,6 +65,7 @@ class Fold:
         self._attempts: dict[int, AttemptFold] = {}
         self._started_ranks: set[int] = set()
         self._ranks_speak = False
+        self._by_logs = False
         self._starts = Starts()
         self._saves = Saves()
         self._clocks = HostClocks()
@@ -82,6 +83,7 @@ class Fold:
         rank = self._ranks.get(number)
         if rank is None:
             rank = self._ranks[number] = RankFold(number)
+        self._by_logs = self._by_logs or fact.rank is None
         if fact.rank is None:
             rank.speaks_for_all = True
             fact = _of_no_place(fact)
@@ -171,6 +173,7 @@ class Fold:
 
     def _add_event(self, rank: RankFold, fact: Event) -> None:
         rank.add_event(fact)
+        self._by_logs = self._by_logs or fact.name == "log_start"
         if fact.name == "run_start":
             attempt = self._attempt(fact.attempt)
             attempt.world_size = attempt.world_size or read_world_size(fact.details.get("world_size"))
@@ -212,8 +215,10 @@ class Fold:
         attempts = self._shown_attempts()
         current = attempts[-1].number if attempts else 0
         ranks = [(rank, self._leads[rank.rank]) for rank in self._ranks.values() if rank.attempt == current]
-        step, last_step_t = _step_clock(ranks)
-        limit = stall_limit(ranks, step, last_step_t, self._alerts)
+        by_logs = self._by_logs and not self._ranks_speak
+        tellers = step_tellers(ranks) if by_logs else ranks
+        step, last_step_t = step_clock(tellers)
+        limit = stall_limit(ranks, {rank for rank, _ in tellers}, step, last_step_t, self._alerts)
         folded = self._attempts.get(current)
         run = RunState(
             run=self.run,
@@ -222,7 +227,7 @@ class Fold:
             attempt=current,
             step=step,
             last_step_t=last_step_t,
-            p50_step_time_s=p50_step_s(rank for rank, _ in ranks),
+            p50_step_time_s=p50_step_s(rank for rank, _ in tellers),
             stall_threshold_s=limit.threshold_s,
             phase=limit.phase,
             phase_since_t=limit.phase_since_t,
@@ -231,6 +236,7 @@ class Fold:
             },
             attempts=attempts,
             checkpoints=self._saves.shown(current, self._on_zero),
+            by_logs=by_logs,
         )
         return with_state(run, self._alerts)
 
@@ -251,19 +257,3 @@ def _of_no_place(fact: Fact) -> Fact:
         return fact
     details = {key: value for key, value in fact.details.items() if key not in _PLACES}
     return replace(fact, details=details)
-
-
-def _step_clock(ranks: list[tuple[RankFold, float]]) -> tuple[int | None, float | None]:
-    """The step and the time where at least half of the ranks that completed one stand.
-
-    Where a log tells the steps of all ranks, single ones that are named in it now and then do not hold it up.
-    """
-    for_all = [it for it in ranks if it[0].speaks_for_all]
-    clocks = [_median(for_all), _median([it for it in ranks if not it[0].speaks_for_all])]
-    return max(clocks, key=lambda it: -math.inf if it[1] is None else it[1])
-
-
-def _median(ranks: list[tuple[RankFold, float]]) -> tuple[int | None, float | None]:
-    steps = [rank.step for rank, _ in ranks if rank.step is not None]
-    times = [rank.step_t - lead_s for rank, lead_s in ranks if rank.step_t is not None]
-    return (median_high(steps), median_high(times)) if steps else (None, None)

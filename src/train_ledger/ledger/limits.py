@@ -8,7 +8,7 @@ the limit starts again at its end.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from statistics import median, median_high
 from typing import NamedTuple
 
@@ -45,10 +45,22 @@ def p50_step_s(ranks: Iterable[RankFold]) -> float | None:
 
 
 def stall_limit(
-    ranks: list[tuple[RankFold, float]], step: int | None, last_step_t: float | None, alerts: Alerts
+    ranks: list[tuple[RankFold, float]],
+    tellers: Collection[RankFold],
+    step: int | None,
+    last_step_t: float | None,
+    alerts: Alerts,
 ) -> StallLimit:
-    """The limit that holds now; `ranks` are those of the current attempt, each with its clock's lead (s)."""
-    here = [(rank, lead_s) for rank, lead_s in ranks if _came_as_far(rank, step)]
+    """The limit that holds now; `ranks` are those of the current attempt, each with its clock's lead (s).
+
+    `tellers` are those of them by whose lines the run's step is known; of another one what it told since the
+    last step counts.
+    """
+    here = [
+        (rank, lead_s)
+        for rank, lead_s in ranks
+        if (_came_as_far(rank, step) if rank in tellers else _spoke_since(rank, lead_s, last_step_t))
+    ]
     phase = _open_phase(here, alerts, {rank for rank, _ in ranks})
     if last_step_t is None:
         limit_s = max(alerts.start_up_limit_s, phase.limit_s if phase else 0.0)
@@ -58,7 +70,7 @@ def stall_limit(
             rank.phases.excused_t - lead_s for rank, lead_s in here if rank.phases.excused_t is not None
         ]
         excused_s = max(0.0, max(excused, default=last_step_t) - last_step_t)
-        between_s = _between_steps_s([rank for rank, _ in ranks], alerts)
+        between_s = max(_between_steps_s(tellers, alerts), _pause_s(ranks, alerts))
         limit_s = excused_s + (phase.limit_s if phase else between_s)
     return StallLimit(limit_s, phase.name if phase else None, phase.since_t if phase else None)
 
@@ -71,7 +83,17 @@ def _came_as_far(rank: RankFold, step: int | None) -> bool:
     return own + max(rank.pace.stride, _NEXT_STEP) >= step
 
 
-def _between_steps_s(ranks: list[RankFold], alerts: Alerts) -> float:
+def _spoke_since(rank: RankFold, lead_s: float, t: float | None) -> bool:
+    return t is None or (rank.heard_t is not None and rank.heard_t - lead_s >= t)
+
+
+def _pause_s(ranks: list[tuple[RankFold, float]], alerts: Alerts) -> float:
+    """For how long logs are silent without saying so beforehand."""
+    pauses_s = [max(rank.written_every_s, rank.phases.unannounced_s) for rank, _ in ranks]
+    return alerts.stall_factor * max(pauses_s, default=0.0)
+
+
+def _between_steps_s(ranks: Collection[RankFold], alerts: Alerts) -> float:
     p50_s = p50_step_s(ranks)
     stride = median_high([rank.pace.stride for rank in ranks if rank.step is not None])
     if p50_s is None:  # too early: the first steps, compiling included, stand for the usual ones
@@ -80,9 +102,7 @@ def _between_steps_s(ranks: list[RankFold], alerts: Alerts) -> float:
             return alerts.start_up_limit_s
         warm_up_s *= alerts.stall_factor * stride
         return max(alerts.stall_floor_s, min(alerts.start_up_limit_s, warm_up_s))
-    pauses_s = [max(rank.written_every_s, rank.phases.unannounced_s) for rank in ranks]
-    between_s = max(p50_s * stride, *pauses_s)
-    return max(alerts.stall_floor_s, alerts.stall_factor * between_s)
+    return max(alerts.stall_floor_s, alerts.stall_factor * p50_s * stride)
 
 
 def _open_phase(

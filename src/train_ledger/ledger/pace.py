@@ -63,6 +63,11 @@ class Pace:
         return self._steady_s
 
     @property
+    def told(self) -> int:
+        """How many steps were told since the attempt began, or since the step went back."""
+        return self._steps
+
+    @property
     def stride(self) -> int:
         """By how much the step count rises from line to line: a rank may log every tenth step.
 

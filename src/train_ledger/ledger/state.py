@@ -100,7 +100,8 @@ class RunState:
     it, open since `phase_since_t` on at least one rank that has come as far as the run, since the others wait
     for that rank; None outside the phases that raise the limit. `since_t` is since when the run has been in
     `state`; of a stall, when the last step was completed.
-    `ranks` holds those that were heard in this attempt.
+    `ranks` holds those that were heard in this attempt. `by_logs` says that logs tell of them, in which most
+    are not named at all and some now and then: their silence means nothing.
     """
 
     run: str
@@ -119,6 +120,7 @@ class RunState:
     ranks: Mapping[int, RankState] = field(default_factory=dict)
     attempts: tuple[Attempt, ...] = ()
     checkpoints: Checkpoints = field(default_factory=Checkpoints)
+    by_logs: bool = False
 
     @property
     def stalled_for_s(self) -> float:
