@@ -238,3 +238,12 @@ def test_names_of_spans_are_bounded() -> None:
 def test_spans_of_a_rank_that_fell_silent_are_no_figures_of_now() -> None:
     state = with_rank(running(t=T0 + 5000), 2, values={"span_fwd_bwd_s": 0.7}, heard_t=T0 + 3000)
     assert not [name for name, _ in exposed(state) if name == "train_span_seconds"]
+
+
+def test_names_and_labels_of_any_length_leave_the_answer_short() -> None:
+    """Lines are up to a mebibyte long, and a broken writer may fill them with one name."""
+    long = "x" * 900_000
+    state = with_rank(running(t=T0 + 500), 2, host=long, values={long: 1.0, f"span_{long}_s": 2.0})
+    exposition = Exposition(Config(limits=Limits(unknown_fields=True)))
+    assert len(exposition.text(state)) < 100_000
+    assert exposition.fields_left_out == 2

@@ -22,7 +22,14 @@ from train_ledger.dash.conditions import (
     silent_ranks,
     slow_saves,
 )
-from train_ledger.dash.metric_text import escaped, family, family_of_ranks, head_of, labels
+from train_ledger.dash.metric_text import (
+    LONGEST_NAME,
+    escaped,
+    family,
+    family_of_ranks,
+    head_of,
+    labels,
+)
 from train_ledger.dash.spans import is_span, spans_of
 from train_ledger.fields import FIELDS, Field
 from train_ledger.ledger.state import STATES, RankState, RunState
@@ -182,7 +189,7 @@ class Exposition:
         for name in names:
             metric = f"train_field_{_NOT_IN_A_NAME.sub('_', name)}"
             samples = [(m.labels, m.state.values[name]) for m in members if name in m.state.values]
-            if metric in taken or len(samples) > room:
+            if metric in taken or len(samples) > room or len(name) > LONGEST_NAME:
                 self.fields_left_out += 1
                 continue
             taken.add(metric)

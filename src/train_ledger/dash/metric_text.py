@@ -6,10 +6,15 @@ import math
 from collections.abc import Iterable
 from typing import cast
 
-__all__ = ["Sample", "escaped", "family", "family_of_ranks", "head_of", "labels"]
+__all__ = ["LONGEST_NAME", "Sample", "escaped", "family", "family_of_ranks", "head_of", "labels"]
 
 Sample = tuple[str, float]
 """A label string with its braces, and the value."""
+
+LONGEST_NAME = 128
+"""Characters of a name that a signal line may give to a metric: lines are up to a mebibyte long."""
+
+_LONGEST_LABEL = 1024
 
 
 def labels(**pairs: object) -> str:
@@ -18,7 +23,8 @@ def labels(**pairs: object) -> str:
     >>> labels(run='r"42', rank=5, host=None)
     '{run="r\\"42",rank="5"}'
     """
-    inner = ",".join(f'{name}="{escaped(str(value))}"' for name, value in pairs.items() if value is not None)
+    told = ((name, str(value)[:_LONGEST_LABEL]) for name, value in pairs.items() if value is not None)
+    inner = ",".join(f'{name}="{escaped(text)}"' for name, text in told)
     return f"{{{inner}}}"
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from train_ledger.dash.metric_text import escaped, family_of_ranks, head_of
+from train_ledger.dash.metric_text import LONGEST_NAME, escaped, family_of_ranks, head_of
 
 __all__ = ["MOST_SPANS", "is_span", "spans_of"]
 
@@ -24,7 +24,8 @@ def is_span(name: str) -> bool:
     >>> is_span("span_fwd_bwd_s"), is_span("span_s"), is_span("step_time_s")
     (True, False, False)
     """
-    return name.startswith("span_") and name.endswith("_s") and len(name) > len("span__s")
+    fits = len("span__s") < len(name) <= LONGEST_NAME
+    return fits and name.startswith("span_") and name.endswith("_s")
 
 
 def spans_of(labelled: Sequence[str], values: Sequence[Mapping[str, float]]) -> tuple[str, int]:
