@@ -50,6 +50,14 @@ def test_a_profile_of_who_trains_and_a_word_on_who_does_not(training: Path) -> N
     assert "no answer in 8 s" in told["failed"]["6"]
 
 
+def test_a_run_that_has_ended_is_not_waited_for(tmp_path: Path) -> None:
+    (tmp_path / "signals").mkdir()
+    end = '{"t":2.0,"step":1,"rank":0}\n{"t":3.0,"rank":0,"attempt":0,"event":"run_end"}\n'
+    (tmp_path / "signals" / "rank_00000.jsonl").write_text(end)
+    answer = CliRunner().invoke(app, ["ask", str(tmp_path), "profile", "--timeout-s", "600"])
+    assert (answer.exit_code, answer.stdout) == (3, "rank 0: its run has ended\n")
+
+
 def test_what_a_rank_cannot_do_it_says(training: Path) -> None:
     answer = CliRunner().invoke(app, ["ask", str(training), "memory_snapshot", "--ranks", "5"])
     assert answer.exit_code == 3

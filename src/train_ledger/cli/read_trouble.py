@@ -60,8 +60,9 @@ def _cut(text: str, longest: int) -> str:
 def incident_in_words(it: Incident) -> str:
     """One trouble: what, on whom, what was said, when and where it was told first."""
     told = [_what(it) + _who(it)]
+    attempt = f"attempt {it.first.attempt}" if it.first.attempt else ""
     steps = f"step {min(it.steps)}" if it.steps else ""
-    told += [part for part in (steps, _seqs(it), _said(it)) if part]
+    told += [part for part in (attempt, steps, _seqs(it), _said(it)) if part]
     if it.first.t is not None and math.isfinite(it.first.t):
         told.append(moment(it.first.t))
     times = f"{it.times} times, first at " if it.times > 1 else ""

@@ -1,12 +1,13 @@
 """What do living ranks give when they are asked for something that is no dump?
 
 A request in the run directory, which each rank's monitor looks for once a second; whoever has no monitor, or
-no thread of it runs, does not answer, and is named.
+no thread of it runs, does not answer, and is named. Whose last word is that the run ended is not waited for.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ __all__ = ["Answers", "ask"]
 
 _LOOK_EVERY_S = 0.1
 _REPLY_BYTES = 1 << 20
+_LAST_LINE_BYTES = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +38,12 @@ def ask(
 
     Raises OSError where the request cannot be written.
     """
-    wanted = {**request, "id": request_id, "t": time.time(), "ranks": sorted(ranks)}
-    write_atomically(run_dir.request(request_id), json.dumps(wanted).encode() + b"\n")
     files: dict[int, Path] = {}
-    failed: dict[int, str] = {}
-    waiting, deadline = set(ranks), time.monotonic() + wait_s
+    failed = {rank: "its run has ended" for rank in ranks if _has_ended(run_dir.signals_of(rank))}
+    waiting, deadline = set(ranks) - failed.keys(), time.monotonic() + wait_s
+    if waiting:
+        wanted = {**request, "id": request_id, "t": time.time(), "ranks": sorted(waiting)}
+        write_atomically(run_dir.request(request_id), json.dumps(wanted).encode() + b"\n")
     while waiting and time.monotonic() < deadline:
         for rank in sorted(waiting):
             reply = _reply(run_dir.reply(request_id, rank))
@@ -56,6 +59,16 @@ def ask(
     silent = f"no answer in {wait_s:.0f} s: no thread of it runs, it completes no step, or it has no monitor"
     failed.update(dict.fromkeys(waiting, silent))
     return Answers(dict(sorted(files.items())), dict(sorted(failed.items())))
+
+
+def _has_ended(signals: Path) -> bool:
+    try:
+        with signals.open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - _LAST_LINE_BYTES))
+            line = parsed_json(file.read().rstrip().rpartition(b"\n")[2])
+    except (OSError, ValueError):
+        return False
+    return isinstance(line, dict) and line.get("event") == "run_end"
 
 
 def _reply(path: Path) -> dict[str, Any] | None:
