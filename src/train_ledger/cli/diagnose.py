@@ -10,7 +10,8 @@ __all__ = ["diagnose"]
 def diagnose(run: Run, at: At = None, json: Json = False, html: Html = None) -> int:
     """Say what is wrong with a run, and why.
 
-    Who is to blame, if anybody, on what evidence, what was ruled out, and what to run next.
+    Who is to blame, if anybody, on what evidence, what was ruled out, and what to run next. A run whose
+    ranks write no signals is known by its logs, in logs/ and structured_logs/.
 
     \b
     Example:

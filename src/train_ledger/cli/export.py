@@ -49,9 +49,10 @@ def export(
 ) -> int:
     """Export this host's ranks to Prometheus.
 
-    Follows the signal files of the run and serves /metrics and /healthz until it is ended. Writes nothing
-    into the run. An exporter that is started anew goes on counting where the last one stopped; where nothing
-    was kept, large files are read at their ends only, and it says so.
+    Follows the signal files of the run, or its logs where there are none, and serves /metrics and /healthz
+    until it is ended. Writes nothing into the run. An exporter that is started anew goes on counting where
+    the last one stopped; where nothing was kept, as of logs, large files are read at their ends only, and it
+    says so.
 
     \b
     Example:

@@ -31,7 +31,8 @@ def watch(
 
     Judges the step clock, pages once, and takes dumps and stacks while the job lives. Ends by Ctrl-C,
     or with --until-verdict after the first verdict; the end of the run alone does not end it.
-    One keeper watches one run; a second one says who holds it.
+    One keeper watches one run; a second one says who holds it. Where no rank writes signals, the logs
+    in logs/ and structured_logs/ are followed until one does.
 
     \b
     Example:
