@@ -30,8 +30,8 @@ __all__ = ["Keeper"]
 _WHOLE_BYTES = 256 << 20
 """So much history is read in seconds."""
 
-_LOGS_WHOLE_BYTES = 8 << 20
-"""The same of logs in which every line tells a step."""
+_LOGS_WHOLE_BYTES = 2 << 20
+"""Of logs in which every line tells a step so much is read in a second: thousands of steps."""
 
 _RECORDS = {"open": "incident_opened", "update": "incident_updated", "close": "incident_closed"}
 
