@@ -83,9 +83,8 @@ class Fold:
         rank = self._ranks.get(number)
         if rank is None:
             rank = self._ranks[number] = RankFold(number)
-        self._by_logs = self._by_logs or fact.rank is None
         if fact.rank is None:
-            rank.speaks_for_all = True
+            self._by_logs = rank.speaks_for_all = True
             fact = _of_no_place(fact)
         for admitted in self._starts.admitted(number, fact):
             self._fold(rank, admitted)
