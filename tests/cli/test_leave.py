@@ -206,3 +206,11 @@ def test_who_is_terminated_takes_along_what_it_started(tmp_path: Path) -> None:
     assert (asked.returncode, said) == (-signal.SIGTERM, b"")
     with pytest.raises(ProcessLookupError):
         os.kill(int((tmp_path / "pid").read_text()), 0)
+
+
+def test_where_training_alone_was_installed_the_command_says_what_it_lacks() -> None:
+    without = "import sys; sys.modules['typer'] = None; from train_ledger.cli import main; main()"
+    ran = subprocess.run([sys.executable, "-c", without], capture_output=True, text=True, check=False)
+    assert ran.returncode == 2
+    assert ran.stderr.startswith("train-ledger: the command needs the Python module typer, which is not")
+    assert ran.stderr.count("\n") == 1

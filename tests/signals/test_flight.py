@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from signals.scripts import run_to_end
 from train_ledger.signals import flight
 from train_ledger.signals.flight import inspection, settings
 
@@ -176,3 +177,15 @@ def test_the_table_reads_as_a_whole() -> None:
         assert variable.ours not in variable.wrong
         assert variable.default not in variable.wrong
         assert variable.why
+
+
+def test_a_start_that_comes_too_late_is_said_on_stderr_by_one_rank(tmp_path: Path) -> None:
+    script = f"""
+import torch.distributed as dist
+monitor.close()
+dist.init_process_group("gloo", rank=0, world_size=1, store=dist.HashStore())
+train_ledger.start({str(tmp_path)!r}).close()
+"""
+    ran = run_to_end(tmp_path, script)
+    assert ran.returncode == 0
+    assert "rank 0: train_ledger.start() came after init_process_group()" in ran.stderr

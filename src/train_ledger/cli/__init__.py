@@ -25,6 +25,10 @@ def main() -> None:
         from train_ledger.cli import command_line
 
         command_line.main()
+    except ModuleNotFoundError as error:
+        if (error.name or "train_ledger").partition(".")[0] == "train_ledger":
+            raise
+        _say_what_is_missing(error.name)
     except KeyboardInterrupt:
         _leave_interrupted()
     except SystemExit as end:
@@ -39,6 +43,15 @@ def main() -> None:
 def _terminated(number: int, _: object) -> NoReturn:
     signal.signal(number, signal.SIG_DFL)  # the second one ends it at once
     raise SystemExit(_TERMINATED)
+
+
+def _say_what_is_missing(module: str | None) -> NoReturn:
+    """An environment for training alone was made without the command's dependencies."""
+    sys.stderr.write(
+        f"train-ledger: the command needs the Python module {module}, which is not installed here; training "
+        "needs nothing else, but the command does: pip install . in a clone\n"
+    )
+    raise SystemExit(2)
 
 
 def _leave_interrupted() -> NoReturn:

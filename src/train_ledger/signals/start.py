@@ -111,6 +111,8 @@ def start(
     for finding in findings:
         if finding.level != "note":
             monitor.warn(finding.about, finding.message)
+        if finding.about == "start" and me.rank == 0:  # a slip in the script, which its author should see
+            Stderr().say(f"rank 0: {finding.message}")
     refused = throughput.refused + _refused(
         (rank, whole(rank)), (world_size, whole(world_size)), (parallelism, layout), (model, shape)
     )
