@@ -66,13 +66,15 @@ kernels, gaps in between, garbage collection, logging. The line says how both we
 Seen are all calls of torch.distributed's functions, by the methods of their process groups (so those of
 FSDP2, Megatron, DeepSpeed and pipelines, too), `Work.wait`, futures, what FSDP's training stream waits for
 of its other streams, and the reducer of DistributedDataParallel, for models made after `start` or named to
-`monitor.watch(model)`. Not seen are functional collectives, as DTensor issues them, kernels that
-communicate by themselves, and libraries other than torch.
+`monitor.watch(model)`. Not seen are functional collectives, as DTensor issues them, the making of a group,
+kernels that communicate by themselves, and libraries other than torch.
 
-The process groups number their collectives. Where more were issued in a step than were seen – or the
-accelerator is none of CUDA's, or a step waits more than a thousand times – both fields are left out of its
-line, and a warning says so once: waiting that nobody saw would count as work, and accuse the wrong rank.
-What goes past torch's process groups altogether is in no such count; there the figures cannot be trusted.
+The process groups number their collectives. Where more were issued in a step, or in the one before it, than
+were seen – or one by another thread than calls `monitor.step`, or the accelerator is none of CUDA's, or a
+step waits more than a thousand times – both fields are left out of its line, and a warning says so once:
+waiting that nobody saw would count as work, and accuse the wrong rank. DistributedDataParallel has none in
+its first steps, in which it arranges its buckets. What goes past torch's process groups altogether – a wait
+for a key of a store, another library's barrier – is in no such count; there the figures cannot be trusted.
 `cuda_events` is held by tests on stand-ins and has not run on a GPU yet.
 
 Frames of the wrappers stand in stacks as `train_ledger/signals/collectives.py`; what `start(…,

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import statistics
 import subprocess
 import sys
+import threading
+import time
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -138,7 +142,116 @@ def test_a_step_with_a_collective_that_nobody_saw_has_no_figures(collectives: Co
     )
     assert collectives.step() == {}
     dist.all_reduce(torch.ones(2))
+    assert collectives.step() == {}, "it may have been waited for in this one"
+    dist.all_reduce(torch.ones(2))
     assert "compute_s" in collectives.step()
+
+
+def functional_all_reduce() -> None:
+    torch.ops._c10d_functional.wait_tensor(
+        torch.ops._c10d_functional.all_reduce(torch.ones(2), "sum", dist.group.WORLD.group_name)
+    )
+
+
+def test_one_that_nobody_saw_beside_those_of_a_reducer(collectives: Collectives) -> None:
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 4))
+    for _ in range(6):
+        model(torch.ones(2, 4)).sum().backward()
+        collectives.step()
+    for with_another in (False, True):
+        model(torch.ones(2, 4)).sum().backward()
+        if with_another:
+            functional_all_reduce()
+        assert ("compute_s" in collectives.step()) is not with_another
+
+
+def test_what_was_seen_earlier_explains_nothing_later(collectives: Collectives) -> None:
+    for _ in range(5):
+        dist.all_reduce(torch.ones(2))
+    collectives.step()
+    collectives.step()
+    functional_all_reduce()
+    assert collectives.step() == {}
+
+
+def test_one_of_another_thread_is_nothing_to_be_sure_of(collectives: Collectives) -> None:
+    collectives.step()
+    beside = threading.Thread(target=dist.barrier)
+    beside.start()
+    beside.join()
+    assert collectives.step() == {}
+
+
+def test_steps_told_by_another_thread_than_the_one_that_trains(alone: None) -> None:
+    made = Collectives(lambda about, message: None)
+    found: list[dict[str, float]] = []
+    try:
+        for _ in range(4):
+            dist.all_reduce(torch.ones(2))
+            telling = threading.Thread(target=lambda: found.append(made.step()))
+            telling.start()
+            telling.join()
+    finally:
+        made.close()
+    assert found == [{}] * 4
+
+
+def test_a_step_in_which_a_group_is_made_has_no_figures(collectives: Collectives) -> None:
+    collectives.step()
+    group = dist.new_group([0])
+    dist.barrier(group=group)
+    assert collectives.step() == {}
+    collectives.step()
+    dist.barrier(group=group)
+    assert "compute_s" in collectives.step()
+
+
+def test_what_is_sent_and_received_is_seen(collectives: Collectives, monkeypatch: pytest.MonkeyPatch) -> None:
+    group = dist.group.WORLD
+    collectives.step()
+    for counts in (True, False):  # as gloo does, and NCCL does not
+        number = group._get_sequence_number_for_group()
+        collectives._sequence.saw_pair(group)
+        with monkeypatch.context() as patch:
+            patch.setattr(dist.ProcessGroup, "_get_sequence_number_for_group", lambda _, n=number + counts: n)
+            assert "compute_s" in collectives.step()
+            collectives._sequence._last = {id(group): number}
+    assert {"send", "recv", "recv_anysource"} <= {name for _, name, _ in collectives._originals}
+
+
+def test_a_group_that_is_destroyed_is_not_kept() -> None:
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    made = Collectives(lambda about, message: None)
+    try:
+        for _ in range(3):
+            dist.all_reduce(torch.ones(2))
+            made.step()
+        group = weakref.ref(dist.group.WORLD)
+        dist.destroy_process_group()
+        gc.collect()
+        assert group() is None
+    finally:
+        made.close()
+
+
+def test_a_wait_that_ctrl_c_broke_off_hides_no_other(collectives: Collectives) -> None:
+    collectives.step()
+    collectives.clock.begin_wait()
+    assert collectives.step() == {}
+    work = dist.all_reduce(torch.ones(2), async_op=True)
+    work.wait()
+    assert collectives.clock._now is not None
+    assert len(collectives.clock._now.waits) == 1
+
+
+def test_a_phase_over_the_end_of_a_step_is_work_of_neither(collectives: Collectives) -> None:
+    collectives.step()
+    collectives.clock.enter_apart()
+    time.sleep(0.05)
+    assert collectives.step()["compute_s"] < 0.02
+    time.sleep(0.05)
+    collectives.clock.leave_apart()
+    assert collectives.step()["compute_s"] < 0.02
 
 
 def test_a_model_made_before_is_watched_when_it_is_told_of(alone: None) -> None:
@@ -155,7 +268,8 @@ def test_a_model_made_before_is_watched_when_it_is_told_of(alone: None) -> None:
         made.watch(model)
         made.watch(model)
         made.watch("no model")
-        assert figures().keys() == {"compute_s", "comm_wait_s"}
+        found = [figures() for _ in range(4)]
+        assert found[-1].keys() == {"compute_s", "comm_wait_s"}
         assert len(made._data_parallel._of_models) == 1
     finally:
         made.close()
@@ -165,8 +279,6 @@ def test_a_model_that_is_gone_is_not_kept(collectives: Collectives) -> None:
     model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 4))
     assert len(collectives._data_parallel._of_models) == 1
     del model
-    import gc
-
     gc.collect()
     assert collectives._data_parallel._of_models == {}
 
@@ -212,4 +324,6 @@ monitor.close()
 """
     assert run_to_end(tmp_path, script).returncode == 0
     lines = [line for line in signal_lines(tmp_path) if "gc_s" in line]
-    assert ["compute_s" in line for line in lines] == [False, True, True, True]
+    assert ["compute_s" in line for line in lines] == [False, False, False, True], (
+        "the reducer looks at its buckets anew in the second step, and waits where nobody sees it"
+    )

@@ -262,7 +262,7 @@ def test_a_thread_beside_the_training_is_not_timed(gpu: Gpu, collectives: Collec
     thread.join()
     collectives.step()
     gpu.finish()
-    assert collectives.step() == seconds(0.030, 0.0)
+    assert collectives.step() == {}, "the training may have waited for the thread"
 
 
 def test_a_step_of_a_thousand_waits_has_no_figures(gpu: Gpu, collectives: Collectives) -> None:

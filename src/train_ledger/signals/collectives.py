@@ -32,11 +32,13 @@ _ISSUING = (
     "reduce_scatter_single_coalesced", "reduce_scatter_tensor_coalesced",
     "alltoall", "alltoall_base", "all_to_all_single",
 )  # fmt: skip
+_PAIRING = ("send", "recv", "recv_anysource")
 _FSDP = "/distributed/fsdp/"
 _TOO_MANY = 3
 _WHY_NOT = (
     "collectives are issued that do not pass through Python (functional ones, or a DistributedDataParallel "
-    "made before start()), so compute_s and comm_wait_s are left out; tell monitor.watch(model) of the latter"
+    "made before start()) or not on the thread that calls monitor.step, so compute_s and comm_wait_s are "
+    "left out; tell monitor.watch(model) of the DistributedDataParallel"
 )
 
 
@@ -50,15 +52,16 @@ class Collectives:
         self._installed = False
         self._installing = threading.Lock()
         self._originals: list[tuple[Any, str, Any]] = []
-        self._seen: dict[Any, int] = {}
         self._cuda_came = False
         self._aside = 0
         self._aside_waits = 0
         self._streams_aside: set[int] = set()
+        self._elsewhere = False
+        self._waits_left = False
         self._unseen = 0
         self._timed_work = 0
         self._sequence = Sequence()
-        self._data_parallel = DataParallel(self.clock)
+        self._data_parallel = DataParallel(self.clock, self._sequence)
 
     @property
     def method(self) -> str:
@@ -73,12 +76,14 @@ class Collectives:
         """The step's fields, as `WorkClock.step`; {} where there are no ranks to wait for."""
         if not self._installed:
             self.look()
-        issued = self._sequence.issued() if self._installed else None
-        if issued is None:
+        all_seen = self._sequence.all_seen() if self._installed else None
+        if all_seen is None:
             return {}
+        whole = self._is_whole(all_seen)
         if self.clock.line is None or self._cuda_came:
             self.clock.line, self._cuda_came = timeline(), False
-        return self.clock.step(self._is_whole(issued))
+            self._waits_left = False  # of what was before the first step
+        return self.clock.step(whole)
 
     def look(self) -> None:
         """Install as soon as torch is there, since models may be made before the first step; see CUDA come.
@@ -92,23 +97,24 @@ class Collectives:
         if self.clock.line is not None and self.clock.on_cuda is None:
             self._cuda_came = _cuda_initialised()
 
-    def _is_whole(self, issued: dict[Any, int]) -> bool:
-        """Whether every collective of the step was seen, and every stream that ran one was waited for."""
-        whole = not self._aside or self._aside_waits > 0
-        if issued:
-            seen, self._seen = self._seen, {}
-            by_reducers = self._data_parallel.take_groups()
-            for group, number in issued.items():
-                whole = whole and (number <= seen.get(group, 0) or group in by_reducers)
+    def _is_whole(self, all_seen: bool) -> bool:
+        """Whether all waiting of the step was seen: its collectives, and every stream that ran one.
+
+        What was not seen may be waited for in the next step, and what other threads issue by other means:
+        by joining them.
+        """
+        whole = all_seen and not self._elsewhere and (not self._aside or self._aside_waits > 0)
         if self._aside:
             self._aside = self._aside_waits = 0
+        self._elsewhere = False
+        left, self._waits_left = self._waits_left, not whole
         if whole:
             self._unseen = 0
         else:
             self._unseen += 1
             if self._unseen == _TOO_MANY:
                 self._warn("compute_s", _WHY_NOT)
-        return whole
+        return whole and not left
 
     # -- the wrappers
 
@@ -123,17 +129,15 @@ class Collectives:
             self._wanted = self._installed = False
             return
         for name in _ISSUING:
-            self._wrap(group, name, self._issuing)
+            self._wrap(group, name, functools.partial(self._issuing, self._sequence.saw))
+        for name in _PAIRING:
+            self._wrap(group, name, functools.partial(self._issuing, self._sequence.saw_pair))
         # What is issued is waited for by its Work or its Future; sending and receiving, too.
         future = getattr(sys.modules.get("torch._C"), "Future", None)
-        for owner, name in (
-            (group, "monitored_barrier"),
-            (work, "wait"),
-            (work, "synchronize"),
-            (future, "wait"),
-            (torch_distributed, "_broadcast_coalesced"),
-        ):
+        for owner, name in ((work, "wait"), (work, "synchronize"), (future, "wait")):
             self._wrap(owner, name, self._blocking)
+        for owner, name in ((group, "monitored_barrier"), (torch_distributed, "_broadcast_coalesced")):
+            self._wrap(owner, name, self._whole)
         stream = getattr(getattr(sys.modules.get("torch"), "cuda", None), "Stream", None)
         if stream is not None:
             self._wrap(stream, "wait_event", self._joining_event)
@@ -156,14 +160,18 @@ class Collectives:
         self._wanted = self._installed = False
         self.clock.line = None
         self._data_parallel.close()
+        self._sequence.forget()
         for owner, name, (stored, wrapper) in reversed(self._originals):
             if vars(owner).get(name) is wrapper:
                 setattr(owner, name, stored)
         self._originals.clear()
 
-    def _issuing(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def _issuing(self, saw: Callable[[Any], None], original: Callable[..., Any]) -> Callable[..., Any]:
         def issue(group: Any, /, *arguments: Any, **options: Any) -> Any:
-            self._seen[group] = self._seen.get(group, 0) + 1
+            saw(group)
+            line = self.clock.line
+            if line is not None and not line.is_here():
+                self._elsewhere = True
             start = self._on_training_stream(arguments, options) if self.clock.on_cuda is not None else None
             if start is None:
                 return original(group, *arguments, **options)
@@ -203,6 +211,19 @@ class Collectives:
                 return original(*arguments, **options)
             finally:
                 self.clock.end_wait(start)
+
+        return wait
+
+    def _whole(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """What issues several in C++ and waits for them there."""
+        blocking = self._blocking(original)
+
+        def wait(group: Any, /, *arguments: Any, **options: Any) -> Any:
+            unexplained = self._sequence.unexplained(group)
+            try:
+                return blocking(group, *arguments, **options)
+            finally:
+                self._sequence.explain(group, self._sequence.unexplained(group) - unexplained)
 
         return wait
 

@@ -2,7 +2,8 @@
 
 Its reducer is C++: it issues the all-reduces while the gradients come, and waits for them in a callback that
 autograd runs when the graph is done. Autograd runs such callbacks one after the other: one of ours, queued
-early in the backward pass, comes just before it, and queues another that comes just after.
+early in the backward pass, comes just before it, and queues another that comes just after. What its group has
+issued in between, beyond what was seen, is the reducer's.
 """
 
 from __future__ import annotations
@@ -13,20 +14,25 @@ import sys
 import weakref
 from typing import Any
 
+from train_ledger.signals.sequence import Sequence
 from train_ledger.signals.work_clock import WorkClock
 
 __all__ = ["DataParallel"]
+
+_HOOKS = 8
+"""Of which parameters: the reducer issues nothing before the first bucket is full, which should hold one."""
 
 
 class DataParallel:
     """Watches the DistributedDataParallel models that are made, and those that it is told of."""
 
-    def __init__(self, clock: WorkClock) -> None:
+    def __init__(self, clock: WorkClock, sequence: Sequence) -> None:
         self._clock = clock
+        self._sequence = sequence
         self._handles: list[Any] = []
-        self._of_models: dict[int, tuple[Any, Any]] = {}
+        self._of_models: dict[int, list[tuple[Any, Any]]] = {}
         self._watched: weakref.WeakSet[Any] = weakref.WeakSet()
-        self._waited: set[Any] = set()
+        self._passes: dict[int, int] = {}
 
     def install(self) -> None:
         """Be told by torch when a model is wrapped: that registers the model as a part of the wrapper."""
@@ -47,18 +53,12 @@ class DataParallel:
         if _is_data_parallel(model) and model not in self._watched:
             self._hook(model, model.module)
 
-    def take_groups(self) -> set[Any]:
-        """The process groups of which a reducer was waited for since the last call."""
-        waited, self._waited = self._waited, set()
-        return waited
-
     def _registered(self, owner: Any, name: str, part: Any) -> None:
         if name == "module" and _is_data_parallel(owner) and owner not in self._watched:
             self._hook(owner, part)
 
     def _hook(self, owner: Any, model: Any) -> None:
         torch = sys.modules["torch"]
-        # Any parameter will do: its gradient comes before the reducer has all of them.
         parameters = [it for it in model.parameters() if it.requires_grad and it.is_leaf]
         group = getattr(owner, "process_group", None)
         if not parameters or group is None:
@@ -66,22 +66,27 @@ class DataParallel:
         with torch.enable_grad(), contextlib.suppress(RuntimeError):
             # At the node that takes the gradient, as DistributedDataParallel does itself: torch.compile looks
             # at hooks of parameters, but not at those.
-            node = parameters[-1].expand_as(parameters[-1]).grad_fn.next_functions[0][0]
-            handle = node.register_prehook(functools.partial(self._gradient, group))
-            self._of_models[id(owner)] = handle, node  # a parameter does not keep its node
+            hooked = self._of_models.setdefault(id(owner), [])
+            for parameter in parameters[:: -max(1, len(parameters) // _HOOKS)]:
+                node = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
+                handle = node.register_prehook(functools.partial(self._gradient, group))
+                hooked.append((handle, node))  # a parameter does not keep its node
             weakref.finalize(owner, self._let_go, id(owner)).atexit = False
             self._watched.add(owner)
 
     def _let_go(self, key: int) -> None:
-        handle, _ = self._of_models.pop(key, (None, None))
-        if handle is not None:
+        for handle, _ in self._of_models.pop(key, ()):
             handle.remove()
 
     def _gradient(self, group: Any, gradients: Any) -> None:
-        _queue(functools.partial(self._before, group))
+        """A gradient is about to be taken; the first of a backward pass counts."""
+        this_pass = sys.modules["torch"]._C._current_graph_task_id()
+        if self._passes.get(id(group)) != this_pass:
+            self._passes[id(group)] = this_pass
+            _queue(functools.partial(self._before, group, self._sequence.unexplained(group)))
 
-    def _before(self, group: Any) -> None:
-        self._waited.add(group)
+    def _before(self, group: Any, unexplained: int) -> None:
+        self._sequence.explain(group, self._sequence.unexplained(group) - unexplained)
         start = self._clock.begin_wait()
         if start is not None:
             _queue(functools.partial(self._clock.end_wait, start))

@@ -22,6 +22,9 @@ class Timeline(Protocol):
     pair_s: float
     """What two stamps cost the training thread, rather too much than too little; seconds."""
 
+    def is_here(self) -> bool:
+        """Whether this thread is one that trains; others have no stamps."""
+
     def now(self) -> Any:
         """A stamp, or None."""
 
@@ -40,6 +43,9 @@ class WallTimeline:
 
     def __init__(self) -> None:
         self._thread = threading.get_ident()
+
+    def is_here(self) -> bool:
+        return threading.get_ident() == self._thread
 
     def now(self) -> float | None:
         return time.perf_counter() if threading.get_ident() == self._thread else None
@@ -70,8 +76,11 @@ class CudaTimeline:
         self._free: list[Any] = []
         self.broken = False
 
+    def is_here(self) -> bool:
+        return threading.get_ident() == self._thread or bool(self._task() != -1)
+
     def now(self) -> Any:
-        if self.broken or not (threading.get_ident() == self._thread or self._task() != -1):
+        if self.broken or not self.is_here():
             return None
         try:
             if self._cuda.current_stream() != self._stream or self._cuda.is_current_stream_capturing():

@@ -76,7 +76,8 @@ class WorkClock:
             self._now.whole = False
             return None
         stamp = self._line.now()
-        self._waiting = stamp is not None
+        if stamp is not None:  # else it is another thread's
+            self._waiting = True
         return stamp
 
     def end_wait(self, start: Any) -> None:
@@ -107,11 +108,14 @@ class WorkClock:
         self._apart -= 1
         if self._apart or self._now is None or self._line is None or not counts:
             return
-        end = self._line.now()
-        if end is None:
-            self._now.whole = False
+        self._leave(self._now)
+
+    def _leave(self, span: _Span) -> None:
+        end = self._line.now() if self._line is not None else None
+        if end is None or self._apart_start is None:
+            span.whole = False
         else:
-            self._now.apart.append((self._apart_start, end))
+            span.apart.append((self._apart_start, end))
 
     def step(self, whole: bool) -> dict[str, float]:
         """The step ends here; `whole` says whether all its collectives were seen.
@@ -126,6 +130,10 @@ class WorkClock:
             self._rest -= 1
             if self._rest:
                 return self._reckoned()
+        if self._waiting:  # an error or Ctrl-C came between a wait and its end, and the training goes on
+            self._waiting = whole = False
+        if self._apart and self._now is not None:  # a phase that lasts over the end of the step
+            self._leave(self._now)
         stamp = self._line.now()
         if self._now is not None:
             self._now.end = stamp
@@ -133,8 +141,8 @@ class WorkClock:
             self._earlier.append(self._now)
             self._rest = self._steps_to_rest(self._now, took_s)
         self._now = None if self._rest else _Span(stamp)
-        if self._apart:  # a phase that lasts over the end of the step counts in both
-            self._apart_start = stamp
+        if self._apart:
+            self._apart_start = self._line.now()  # a stamp of its own: each is given back once
         return self._reckoned()
 
     def _steps_to_rest(self, span: _Span, took_s: float) -> int:
