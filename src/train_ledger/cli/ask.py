@@ -42,9 +42,9 @@ def ask(
     """Ask living ranks for a profile or a memory snapshot.
 
     A profile is torch's, of the next steps, in RUN/traces; it slows those down, and the step after them while
-    it is gathered, and torch may print a line or two of its own into the job's output. A snapshot is of CUDA's
-    caching allocator, in RUN/memory_snapshots, for pytorch.org/memory_viz. Ranks without a monitor do not answer. Exit status: 0 all are there, 1 some are
-    missing, 3 nobody answered.
+    it is gathered, and torch may print a line or two of its own into the job's output. A snapshot is of
+    CUDA's caching allocator, in RUN/memory_snapshots, for pytorch.org/memory_viz. Ranks without a monitor do
+    not answer. Exit status: 0 all are there, 1 some are missing, 3 nobody answered.
 
     \b
     Example:
