@@ -72,6 +72,14 @@ def test_an_end_that_is_told_of_all_ends_the_run() -> None:
     assert fold_of(*facts, raised, world_size=8).state(T0 + 5).state != "finished"
 
 
+def test_an_end_that_is_told_of_all_ends_ranks_that_speak_for_themselves_too() -> None:
+    fold = fold_of()
+    for rank in range(2):
+        fold.add_all([Event(T0, "run_start", rank), *printed(1, 2, 3, rank=rank)])
+    fold.add(Event(T0 + 4, "run_end", None))
+    assert fold.state(T0 + 9000).state == "finished"
+
+
 def test_two_lines_of_an_attempt_begin_it() -> None:
     fold = fold_of(*printed(*range(10, 210, 10)), world_size=64)
     fold.add(Step(T0 + 300, 110, None, attempt=1))

@@ -172,11 +172,11 @@ def test_a_run_that_never_takes_a_step_is_paged(watched: Watched) -> None:
     assert watched.wait(300.0, every_s=100.0) == {"TrainingStepStalled"}
 
 
-def titan(watched: Watched, rank: int, step: int) -> None:
+def titan(watched: Watched, rank: int, step: int, *, span: str = "step") -> None:
     record = {"rank": rank, "global_rank": rank, "source": "training", "host_name": "n1", "pid": None}
     record |= {"tid": 7, "step": step, "relative_step": step, "log_type": "event"}
-    begun = {**record, "time_us": int((watched.t - 5.0) * 1e6), "log_type_name": "step_start"}
-    ended = {**record, "time_us": int(watched.t * 1e6), "log_type_name": "step_end", "value": 5000.0}
+    begun = {**record, "time_us": int((watched.t - 5.0) * 1e6), "log_type_name": f"{span}_start"}
+    ended = {**record, "time_us": int(watched.t * 1e6), "log_type_name": f"{span}_end", "value": 5000.0}
     log = f"structured_logs/training.global_rank_{rank}.20260101-ab.jsonl"
     watched.write(f"{json.dumps(begun)}\n{json.dumps(ended)}\n", log)
 
@@ -249,3 +249,16 @@ def test_an_evaluation_of_which_only_the_end_is_printed_is_waited_for_from_the_s
     watched.write(validated.format(180))
     assert watched.wait(500.0) == set()
     assert watched.wait(300.0) == {"TrainingStepStalled"}
+
+
+def test_the_end_of_torchtitan_is_the_end_of_the_run(watched: Watched) -> None:
+    for step in range(1, 30):
+        watched.t += 5.0
+        for rank in range(2):
+            titan(watched, rank, step)
+        watched.turn()
+    for rank in range(2):
+        titan(watched, rank, 30, span="torch_distributed_teardown")
+    watched.turn()
+    assert watched.keeper.state.finished
+    assert watched.wait(4000.0, every_s=100.0) == set()

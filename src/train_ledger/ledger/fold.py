@@ -79,6 +79,8 @@ class Fold:
         """
         number = self._rank_of(fact)
         if number is None:
+            if isinstance(fact, Event) and fact.name == "run_end" and fact.rank is None:
+                self._end_all(fact)
             return
         rank = self._ranks.get(number)
         if rank is None:
@@ -88,6 +90,11 @@ class Fold:
             fact = _of_no_place(fact)
         for admitted in self._starts.admitted(number, fact):
             self._fold(rank, admitted)
+
+    def _end_all(self, end: Event) -> None:
+        """The job has come to its end, whoever speaks for the ranks."""
+        for rank in list(self._ranks.values()):
+            self.add(replace(end, rank=rank.rank, attempt=rank.attempt))
 
     def _rank_of(self, fact: Fact) -> int | None:
         if fact.rank is not None:

@@ -305,6 +305,7 @@ def test_evaluation_and_teardown_are_phases() -> None:
     assert [it.name for it in found] == ["eval_start", "eval_end", "phase_start", "phase_end"]
     assert found[1].details == {"duration_s": 4.0}
     assert found[3].details == {"phase": "shutdown", "duration_s": 0.03}
+    assert [it.rank for it in named(facts(writer.lines), "run_end")] == [3]
 
 
 def test_before_the_first_step_the_rank_starts_up() -> None:

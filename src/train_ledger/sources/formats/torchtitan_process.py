@@ -206,10 +206,17 @@ class TorchtitanProcess:
             yield self._event("eval_end", duration_s=duration_s)
         elif name in ("checkpoint_load", "torch_distributed_teardown"):
             yield self._event("phase_end", phase=_PHASES[name], duration_s=duration_s)
-            if name == "checkpoint_load" and not (span is not None and span.failed):
-                self._loaded = self._event("ckpt_loaded", duration_s=duration_s)
+            if span is None or not span.failed:
+                yield from self._ended(name, duration_s)
         elif self._step is None and self._spans.is_outermost(record):
             yield self._event("phase_end", phase="start_up", span=name, duration_s=duration_s)
+
+    def _ended(self, name: str, duration_s: float | None) -> Iterator[Fact]:
+        """What the end of a load, or of the process groups, means: these are taken down at the end alone."""
+        if name == "checkpoint_load":
+            self._loaded = self._event("ckpt_loaded", duration_s=duration_s)
+        elif self.trains:
+            yield self._event("run_end")
 
     def _saved(self, span: Span | None, duration_s: float | None) -> Iterator[Fact]:
         """Whether it is on its storage already or only staged, the log does not say."""
