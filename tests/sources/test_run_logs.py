@@ -145,3 +145,17 @@ def test_a_log_that_was_copied_later_keeps_its_times(run: RunDir) -> None:
     logs = RunLogs(run)
     assert [it.t for it in logs.poll() if isinstance(it, Step)] == [T0, T0 + 10]
     logs.close()
+
+
+def test_what_could_not_be_read_is_counted_over_all_files_and_over_those_made_anew(run: RunDir) -> None:
+    titan = run.structured_logs / "training.global_rank_0.20260101-ab.jsonl"
+    written(titan, '{"log_type_name": "x", "log_type": "y"}\n' + "torn {\n" * 3, T0)
+    (run.logs / "pipe.log").mkdir()
+    logs = RunLogs(run)
+    logs.poll()
+    assert logs.bad_lines == {"not_json": 3}
+    written(titan, '{"log_type_name": "x", "log_type": "y"}\n' + "torn {\n", T0 + 9, anew=True)
+    logs.poll()
+    assert logs.bad_lines == {"not_json": 4}
+    assert logs.where == {"not_json": "structured_logs/training.global_rank_0.20260101-ab.jsonl"}
+    logs.close()

@@ -60,6 +60,7 @@ class RunLogs:
         self._told: dict[str, _Told] = {}
         self._since: dict[str, int] = {}
         self._damaged: Counter[str] = Counter()
+        self._damage: dict[str, Counter[str]] = {}
         self._placed: Mapping[int, str] = {} if placed is None else placed
         self._told_hosts: dict[int, str] = {}
         self._has_begun = False
@@ -102,12 +103,12 @@ class RunLogs:
     @property
     def bad_lines(self) -> Counter[str]:
         """Lines and files that could not be read, by reason."""
-        return sum((it.damaged for it in self._readers.values()), self._damaged + self._follower.skipped)
+        return sum(self._damage.values(), self._damaged + self._follower.skipped)
 
     @property
     def where(self) -> Mapping[str, str]:
         """Of each reason where it was met last, as far as that is known."""
-        damaged = {reason: name for name, it in self._readers.items() for reason in it.damaged}
+        damaged = {reason: self._shown(file) for file, it in self._damage.items() for reason in it}
         return {**damaged, **self._follower.skipped.where}
 
     @property
@@ -150,7 +151,10 @@ class RunLogs:
             return []
         self._told = {}
         for file, of_file in told.items():
-            of_file.facts += self._readers[file].settle()
+            reader = self._readers[file]
+            of_file.facts += reader.settle()
+            if damage := reader.damaged:
+                self._damage[file] = damage
         return merged([self._whole(file, of_file) for file, of_file in told.items()], self._is_wanted)
 
     def _whole(self, file: str, told: _Told) -> list[Fact]:
@@ -199,6 +203,7 @@ class RunLogs:
             attempts = AttemptCount(shown, place.attempt, self._ranks)
             if reader is not None:  # written anew: what it says goes on from what it said
                 self._damaged += reader.damaged
+                self._damage.pop(file, None)
                 attempts = reader.attempts
             reader = FactReader(shown, place, written_t=told.written_t, attempts=attempts)
             self._readers[file], self._since[file] = reader, 0
