@@ -374,3 +374,17 @@ def test_the_file_rotates_as_start_was_told(tmp_path: Path) -> None:
     monitor.close()
     names = sorted(path.name for _, path in RunDir(tmp_path).signal_files())
     assert names == ["rank_00000.jsonl", "rank_00000.jsonl.1"]
+
+
+def test_a_monitor_that_is_closed_is_not_kept(tmp_path: Path) -> None:
+    script = """
+import gc
+from train_ledger.signals.monitor import Monitor
+for _ in range(5):
+    monitor = train_ledger.start(monitor.run_dir.path)
+    monitor.step(1)
+    monitor.close()
+gc.collect()
+print(sum(type(it) is Monitor for it in gc.get_objects()))
+"""
+    assert run_to_end(tmp_path, script).stdout.split() == ["1"]

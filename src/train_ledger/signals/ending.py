@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -51,7 +52,7 @@ class Ending:
         self._stacks.open()
         self._hooks = ExceptionHooks(self.raised, self._monitor.close)
         self._wakeup = Wakeup(self._heard)
-        os.register_at_fork(after_in_child=self._forked)
+        _LIVE.add(self)
         return self._wakeup.trouble
 
     def follow_stacks_file(self) -> None:
@@ -128,9 +129,20 @@ class Ending:
         self._requests.do("sigusr1", "dump")
         self._requests.do("sigusr1", "stacks")
 
-    def _forked(self) -> None:
+    def forked(self) -> None:
         """In a forked child, say a loader's worker, which is not the rank: its crashes are its own."""
         self._stacks.let_go()
+
+
+_LIVE: weakref.WeakSet[Ending] = weakref.WeakSet()
+
+
+def _forked_all() -> None:
+    for ending in list(_LIVE):
+        ending.forked()
+
+
+os.register_at_fork(after_in_child=_forked_all)  # once: nothing that is registered there ever goes away
 
 
 def _is_clean(error: SystemExit) -> bool:
