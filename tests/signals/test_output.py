@@ -60,6 +60,19 @@ def test_the_stream_stays_what_it_is(output: Output, stdout: io.TextIOWrapper) -
     assert output.take()["stdout_bytes"] == 5
 
 
+def test_a_stream_that_takes_more_than_text_is_given_it() -> None:
+    class Tee(io.StringIO):
+        def write(self, text: str, colour: str = "") -> int:
+            return super().write(colour + text)
+
+    tee = Tee()
+    counting = Output([tee])
+    tee.write("a", colour="red ")
+    tee.write(text="b")
+    counting.close()
+    assert tee.getvalue() == "red ab"
+
+
 def test_a_handler_that_is_added_later_is_timed(output: Output) -> None:
     log = logging.getLogger("test.output")
     log.addHandler(Slow())

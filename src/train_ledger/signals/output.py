@@ -68,9 +68,10 @@ class Output:
             return False
         return True
 
-    def _adding(self, write: Callable[[str], Any]) -> Callable[[str], Any]:
-        def counted(text: str, /) -> Any:
-            written = write(text)
+    def _adding(self, write: Callable[..., Any]) -> Callable[..., Any]:
+        def counted(*arguments: Any, **options: Any) -> Any:
+            written = write(*arguments, **options)
+            text = arguments[0] if arguments else None
             if isinstance(text, str):
                 self._bytes += len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
             return written
