@@ -65,6 +65,26 @@ def test_whatever_else_is_asked_is_asked_of_the_loader(phases: Phases) -> None:
     assert copy.copy(loader).batch_size == 4
 
 
+def test_what_is_set_is_set_on_the_loader(phases: Phases) -> None:
+    data = DataLoader(Numbers(), batch_size=4)
+    loader: Any = Loader(data, phases.begin, lambda depth: None)
+    loader.prefetched = 3
+    assert data.prefetched == 3  # type: ignore[attr-defined]
+    listed: Any = Loader([1, 2], phases.begin, lambda depth: None)
+    assert (listed[1], bool(listed)) == (2, True)
+    assert bool(Loader(iter([1]), phases.begin, lambda depth: None)), "which has no length"
+
+
+def test_a_framework_that_shares_out_a_loader_takes_it_for_one(phases: Phases) -> None:
+    from accelerate.data_loader import prepare_data_loader
+
+    data = DataLoader(list(range(8)), batch_size=2)  # type: ignore[arg-type,var-annotated]
+    loader: Any = Loader(data, phases.begin, lambda depth: None)
+    assert isinstance(loader, DataLoader)
+    shares = [prepare_data_loader(it, num_processes=2, process_index=1) for it in (data, loader)]
+    assert [[batch.tolist() for batch in share] for share in shares] == [[[2, 3], [6, 7]]] * 2
+
+
 def test_an_error_of_the_loader_is_the_trainings_and_tells_its_phase(phases: Phases) -> None:
     def broken() -> Iterator[int]:
         yield 1

@@ -13,7 +13,10 @@ Batch = TypeVar("Batch")
 
 
 class Loader(Generic[Batch]):
-    """An iterable whose `next` is the phase data; whatever else is asked of it is asked of what it wraps.
+    """An iterable whose `next` is the phase data; whatever else is asked or set is asked of what it wraps.
+
+    It says that it is an instance of what it wraps: frameworks that look for a DataLoader, to give each rank
+    its share, find one.
 
     `look(depth)` is told how many batches were ready whenever one was asked for, where that shows.
     """
@@ -21,9 +24,15 @@ class Loader(Generic[Batch]):
     def __init__(
         self, batches: Iterable[Batch], phase: Callable[[str], OpenPhase], look: Callable[[int], None]
     ) -> None:
-        self._batches = batches
-        self._phase = phase
-        self._look = look
+        vars(self).update(_batches=batches, _phase=phase, _look=look)
+
+    _batches: Iterable[Batch]
+    _phase: Callable[[str], OpenPhase]
+    _look: Callable[[int], None]
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        return type(self._batches)
 
     def __iter__(self) -> Iterator[Batch]:
         with self._phase("data"):  # workers are started here
@@ -37,6 +46,15 @@ class Loader(Generic[Batch]):
         if name.startswith("__") or name == "_batches":  # as copy and pickle look for, before there is any
             raise AttributeError(name)
         return getattr(self._batches, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self._batches, name, value)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._batches[index]  # type: ignore[index]
+
+    def __bool__(self) -> bool:
+        return bool(self._batches)
 
 
 class _Timed(Iterator[Batch]):

@@ -154,7 +154,8 @@ class Monitor:
         """Batches of any iterable, as they are, with the time that the training waits for each.
 
         `for batch in monitor.loader(dataloader): …` makes data_wait_s and, where torch's DataLoader has
-        workers, queue_depth: the fewest batches that were ready in the step when one was asked for.
+        workers, queue_depth: the fewest batches that were ready in the step when one was asked for. Where a
+        framework prepares the loader, wrap what it has prepared.
         """
         return Loader(batches, self.phase, self._saw_ready)
 
