@@ -125,3 +125,30 @@ def test_a_trainer_that_is_not_as_we_know_it_is_not_harmed(tmp_path: Path) -> No
         "on_train_batch_end",
     ]
     assert order(tmp_path)[-1] == "run_end"
+
+
+def test_what_the_script_has_put_on_the_objects_is_put_back(tmp_path: Path) -> None:
+    calls: list[str] = []
+
+    class Object:
+        def save_checkpoint(self, path: str) -> None: ...
+        def start(self, action_name: str) -> None: ...
+        def stop(self, action_name: str) -> None: ...
+        def log_metrics(self, metrics: dict[str, float], step: int) -> None: ...
+
+    trainer: Any = Object()
+    trainer.state, trainer.profiler, trainer.loggers = SimpleNamespace(fn="fit"), Object(), [Object()]
+    trainer.global_step = 1
+    its_own = trainer.profiler.start = lambda action_name: calls.append(action_name)
+    loggers, before = trainer.loggers, [dict(vars(trainer.profiler)), dict(vars(trainer.loggers[0]))]
+    hooks = LightningHooks(tmp_path)
+    hooks.setup(trainer, None, "fit")
+    assert trainer.loggers is loggers, "who goes through the loggers finds those of the script"
+    trainer.profiler.start(action_name="x.train_dataloader_next")
+    trainer.profiler.stop(action_name="x.train_dataloader_next")
+    hooks.teardown(trainer, None, "fit")
+    assert calls == ["x.train_dataloader_next"]
+    assert trainer.profiler.start is its_own
+    assert [vars(trainer.profiler), vars(trainer.loggers[0])] == before
+    assert "save_checkpoint" not in vars(trainer)
+    assert events(tmp_path, "warning") == []

@@ -57,9 +57,13 @@ class LightningHooks:
         if stage != "fit":
             return
         self.session.begin(0)
-        self._undo = [self._around_saving(trainer), self._beside_profiler(trainer.profiler)]
+        self._undo = [
+            _surround(trainer, "save_checkpoint", functools.partial(self._around_saving, trainer)),
+            _surround(trainer.profiler, "start", self._before_batch),
+            _surround(trainer.profiler, "stop", self._after_batch),
+        ]
         if trainer.loggers:  # else Lightning itself would not synchronise for them
-            self._undo.append(self._beside_loggers(trainer))
+            self._undo.append(_surround(trainer.loggers[0], "log_metrics", self._beside))
 
     @unharmed
     def on_load_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: Mapping[str, Any]) -> None:
@@ -122,7 +126,7 @@ class LightningHooks:
             self.session.fail(exception)
 
     @unharmed
-    def logged(self, metrics: Mapping[str, Any]) -> None:
+    def logged(self, metrics: Any) -> None:
         """Lightning hands its loggers these host numbers, just after the batch of the last step."""
         told = {name: value for name, value in known_numbers(metrics).items() if name not in self._told}
         if told and self._step and self.session.live:
@@ -143,51 +147,41 @@ class LightningHooks:
         self._rates.clear()
         return found
 
-    def _around_saving(self, trainer: Any) -> Callable[[], None]:
-        save = trainer.save_checkpoint
-
-        @functools.wraps(save)
+    def _around_saving(self, trainer: Any, save: Callable[..., Any]) -> Callable[..., Any]:
         def save_checkpoint(*args: Any, **kwargs: Any) -> Any:
             with self.session.monitor.checkpoint(trainer.global_step, asynchronous=True) as saving:
                 result = save(*args, **kwargs)
             saving.saved(durable=not _writes_later(trainer))
             return result
 
-        trainer.save_checkpoint = save_checkpoint
-        return functools.partial(trainer.__dict__.pop, "save_checkpoint", None)
+        return save_checkpoint
 
-    def _beside_profiler(self, profiler: Any) -> Callable[[], None]:
+    def _before_batch(self, start: Callable[..., Any]) -> Callable[..., Any]:
         """Lightning tells its profiler, whichever it is, when it asks the loader for a batch and has it."""
-        start, stop = profiler.start, profiler.stop
 
-        @functools.wraps(start)
-        def started(action_name: str) -> None:
-            if action_name.endswith(_NEXT_BATCH):
+        def started(*args: Any, **kwargs: Any) -> Any:
+            if _is_next_batch(args, kwargs):
                 self.session.turn_to(self.session.monitor.phase("data"))
-            start(action_name)
+            return start(*args, **kwargs)
 
-        @functools.wraps(stop)
-        def stopped(action_name: str) -> None:
-            if action_name.endswith(_NEXT_BATCH):
+        return started
+
+    def _after_batch(self, stop: Callable[..., Any]) -> Callable[..., Any]:
+        def stopped(*args: Any, **kwargs: Any) -> Any:
+            if _is_next_batch(args, kwargs):
                 self.session.turn_to(None)
-            stop(action_name)
+            return stop(*args, **kwargs)
 
-        profiler.start, profiler.stop = started, stopped
+        return stopped
 
-        def leave() -> None:
-            profiler.__dict__.pop("start", None)
-            profiler.__dict__.pop("stop", None)
+    def _beside(self, log_metrics: Callable[..., Any]) -> Callable[..., Any]:
+        """Hear what the first logger is given, on the ranks, too, on which it writes nothing."""
 
-        return leave
+        def heard(*args: Any, **kwargs: Any) -> Any:
+            self.logged(args[0] if args else kwargs.get("metrics"))
+            return log_metrics(*args, **kwargs)
 
-    def _beside_loggers(self, trainer: Any) -> Callable[[], None]:
-        listener = _listener(type(trainer.loggers[0]), self.logged)
-        trainer.loggers = [*trainer.loggers, listener]
-
-        def leave() -> None:
-            trainer.loggers = [logger for logger in trainer.loggers if logger is not listener]
-
-        return leave
+        return heard
 
     def _restore(self) -> None:
         while self._undo:
@@ -198,16 +192,28 @@ def _writes_later(trainer: Any) -> bool:
     return "Async" in type(trainer.strategy.checkpoint_io).__name__
 
 
-def _listener(logger: type, logged: Callable[[Mapping[str, Any]], None]) -> Any:
-    """A logger of the same Lightning as `logger`, which hands on what it is given."""
-    base = next(kind for kind in logger.__mro__ if kind.__name__ == "Logger")
-    quiet = {
-        "name": "train_ledger",
-        "version": "",
-        "log_hyperparams": lambda self, *args, **kwargs: None,
-        "log_metrics": lambda self, metrics, step=None: logged(metrics),
-    }
-    return type("TrainLedgerListener", (base,), quiet)()
+def _is_next_batch(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+    name = args[0] if args else kwargs.get("action_name")
+    return isinstance(name, str) and name.endswith(_NEXT_BATCH)
+
+
+def _surround(
+    owner: Any, name: str, made: Callable[[Callable[..., Any]], Callable[..., Any]]
+) -> Callable[[], None]:
+    """Replace a method on this one object; returns what puts back what was there."""
+    before, method = vars(owner).get(name), getattr(owner, name)
+    ours = functools.wraps(method)(made(method))
+    setattr(owner, name, ours)
+
+    def leave() -> None:
+        if vars(owner).get(name) is not ours:
+            return  # somebody has surrounded ours, which only passes on from now
+        if before is None:
+            delattr(owner, name)
+        else:
+            setattr(owner, name, before)
+
+    return leave
 
 
 def __getattr__(name: str) -> Any:
