@@ -156,3 +156,8 @@ def test_each_generation_of_the_watchdog_and_the_launcher() -> None:
         (4, 0, 12),
     ]
     assert {it.fault for it in told} >= {"signal", "exception", "nan_suspected"}
+
+
+def test_files_of_strangers_tell_in_one_folder_what_each_tells_alone() -> None:
+    alone = [fact for path in ALL for fact in read_facts([path])]
+    assert Counter(map(str, read_facts([LOGS]))) == Counter(map(str, alone))

@@ -31,7 +31,7 @@ class _Stream:
 
 
 class RankStreams:
-    """How far each rank is, over all files that are read together."""
+    """How far each rank is, over the files of one run."""
 
     def __init__(self) -> None:
         self.streams: dict[tuple[int | None, str], _Stream] = {}
@@ -40,8 +40,8 @@ class RankStreams:
 class AttemptCount:
     """Numbers the attempts in one file; `attempt` is what its path says.
 
-    What is told of a rank goes on from one file to the next, through `ranks`; what is told of no rank is of
-    this file alone.
+    What is told of a rank goes on from one file of its run to the next, through `ranks`; what is told of no
+    rank is of this file alone.
     """
 
     def __init__(self, file: str, attempt: int | None = None, ranks: RankStreams | None = None) -> None:

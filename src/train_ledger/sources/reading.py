@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from train_ledger.facts import Event, Fact, Fault
-from train_ledger.sources.attempt_count import AttemptCount, RankStreams
+from train_ledger.sources.belonging import IN_A_RUN, Belonging, by_age, host_folder, is_run, parts_in_order
 from train_ledger.sources.fact_reader import FactReader
 from train_ledger.sources.formats import DOCUMENTS, Document
 from train_ledger.sources.incidents import Incidents
@@ -31,7 +31,6 @@ _DOCUMENT_BYTES = 256 << 20
 _MOST_FILES = 100_000
 _NOT_LOGS = frozenset({"comm_traces", "requests", "ledger", "__pycache__"})
 """Folders of a run directory in which no log lies."""
-_IN_A_RUN = ("signals", "structured_logs", "logs", "hardware", "stacks")
 
 
 @dataclass(slots=True)
@@ -69,7 +68,7 @@ class FactReading:
         self.files: list[FileRead] = []
         self.incidents = Incidents()
         self._paths = list(paths)
-        self._ranks = RankStreams()
+        self._belonging = Belonging()
 
     @property
     def last_log_t(self) -> dict[int, float]:
@@ -81,7 +80,7 @@ class FactReading:
         return newest
 
     def __iter__(self) -> Iterator[Fact]:
-        found = list(itertools.islice(_files(self._paths), _MOST_FILES))
+        found = parts_in_order(itertools.islice(_files(self._paths), _MOST_FILES))
         places = _places(found)
         for path, place in zip(found, places, strict=True):
             read = FileRead(str(path))
@@ -107,7 +106,7 @@ class FactReading:
             elif (why := why_no_text(head)) is not None:
                 raise NotRead(why)
             else:  # of a pipe the next piece may be long in coming: what there is is told before
-                attempts = AttemptCount(str(path), place.attempt, self._ranks)
+                attempts = self._belonging.attempts(path, place)
                 reader = FactReader(str(path), place, written_t=written_t, attempts=attempts)
                 quiet = [b""] if len(head) < _HEAD_BYTES else []  # whoever writes into a pipe waits
                 yield from _streamed(reader, itertools.chain([head], quiet, stream), read)
@@ -119,7 +118,7 @@ class FactReading:
         read.formats = (seen,)
         content = _whole(stream)
         read.lines = read.told = content.count(b"\n") + (not content.endswith(b"\n"))
-        attempts = AttemptCount(str(path), place.attempt, self._ranks)
+        attempts = self._belonging.attempts(path, place)
         nonfinite = Nonfinite()
         try:
             for fact in document.facts(content, str(path)):
@@ -135,7 +134,8 @@ def read_facts(paths: Iterable[Path]) -> FactReading:
     """The facts of files, and of all files below folders; "-" is the standard input.
 
     Iterate over what this returns, then ask it for `files`. Nothing that stands in a file raises; what cannot
-    be read is told by `FileRead.not_read`.
+    be read is told by `FileRead.not_read`. What a file tells does not depend on which others are read with
+    it, unless they are of one run (`Belonging`).
     """
     return FactReading(paths)
 
@@ -187,20 +187,11 @@ def _files(paths: Iterable[Path]) -> Iterator[Path]:
 
 def _below(folder: Path) -> Iterator[Path]:
     """The logs below a folder, those of a run directory in the order in which they build on each other."""
-    inside = [folder / name for name in _IN_A_RUN if (folder / name).is_dir()]
-    is_run = (folder / "run.json").is_file() or (folder / "signals").is_dir()
-    for top in inside if is_run else [folder]:
+    inside = [folder / name for name in IN_A_RUN if (folder / name).is_dir()]
+    for top in inside if is_run(folder) else [folder]:
         for at, below, names in os.walk(top):
             below[:] = sorted(name for name in below if name not in _NOT_LOGS and not name.startswith("."))
-            yield from (Path(at, name) for name in sorted(names, key=_by_age) if not name.startswith("."))
-
-
-def _by_age(name: str) -> tuple[str, float]:
-    """A rotated file (`rank_5.jsonl.2`, `train.log.1.gz`) comes before what was written after it."""
-    stem, _, number = name.removesuffix(".gz").rpartition(".")
-    if stem and number.isdecimal() and len(number) < 9:
-        return stem, -int(number)
-    return name.removesuffix(".gz"), 0.5
+            yield from (Path(at, name) for name in sorted(names, key=by_age) if not name.startswith("."))
 
 
 def _places(paths: Sequence[Path]) -> list[LogPlace]:
@@ -209,12 +200,7 @@ def _places(paths: Sequence[Path]) -> list[LogPlace]:
     folders: dict[int, set[Path]] = {}
     for path, place in zip(paths, places, strict=True):
         if place.local_rank is not None and place.rank is None:
-            folders.setdefault(place.local_rank, set()).add(_host_folder(path))
+            folders.setdefault(place.local_rank, set()).add(host_folder(path))
     if max(map(len, folders.values()), default=0) != 1:
         return places
     return [replace(it, rank=it.local_rank) if it.rank is None else it for it in places]
-
-
-def _host_folder(path: Path) -> Path:
-    """The folder that torchrun's attempts lie in."""
-    return next((it.parent for it in path.parents if it.name.startswith("attempt_")), path.parent.parent)
