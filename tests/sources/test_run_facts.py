@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -173,3 +175,15 @@ def test_an_earlier_reader_s_signals_speak_while_their_folder_is_away(run: RunDi
     appended(run.logs / "train.log", line(5))
     assert steps(again) == []
     again.close()
+
+
+def test_a_run_with_signals_does_not_load_what_reads_logs(run: RunDir) -> None:
+    signal(run, 1)
+    code = (
+        "import sys; from pathlib import Path; from train_ledger.run_dir import RunDir\n"
+        "from train_ledger.sources import RunFacts\n"
+        f"files = RunFacts(RunDir(Path({str(run.path)!r}))); print(len(files.poll()))\n"
+        "print([name for name in sys.modules if name.startswith('train_ledger.sources.formats')])\n"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout == "1\n[]\n"
