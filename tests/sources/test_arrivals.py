@@ -11,7 +11,8 @@ T0 = 1_770_000_000.0
 
 
 def steps(first: int, count: int, *, step_s: float = 2.0) -> list[Step]:
-    return [Step(T0, first + it, None, values={"step_time_s": step_s}) for it in range(count)]
+    values = {"step_time_s": step_s}
+    return [Step(T0, first + it, None, source=f"x.log:{first + it}", values=values) for it in range(count)]
 
 
 def test_lines_that_come_one_by_one_lie_in_no_buffer() -> None:
@@ -49,3 +50,11 @@ def test_what_tells_no_step_says_nothing_of_it() -> None:
     log = Arrivals()
     assert not log.came([], T0, 10_000, is_torn=True)
     assert log.is_new
+
+
+def test_steps_that_one_line_tells_come_with_it() -> None:
+    """Bars are drawn one over the other, and the line ends with the record of 50 steps."""
+    bars = [Step(T0, it, None, source=f"x.log:{it // 50}", values={"step_time_s": 2.0}) for it in range(200)]
+    log = Arrivals()
+    assert log.came(bars, T0, 30_000, is_torn=False)
+    assert log.every_s == 49 * 2.0

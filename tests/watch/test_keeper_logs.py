@@ -262,3 +262,34 @@ def test_the_end_of_torchtitan_is_the_end_of_the_run(watched: Watched) -> None:
     watched.turn()
     assert watched.keeper.state.finished
     assert watched.wait(4000.0, every_s=100.0) == set()
+
+
+def bars(first: int, last: int) -> str:
+    """What tqdm draws of steps of a second, and the record that ends the line."""
+
+    def clock(seconds: int) -> str:
+        return f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+
+    drawn = [
+        f"{step / 200:3.0f}%|#  | {step}/20000 [{clock(step)}<{clock(20000 - step)},  1.00s/it]"
+        for step in range(first, last)
+    ]
+    return "\r".join(drawn) + "\r" + hf(last / 1000).rstrip("\n") + "\n"
+
+
+def test_bars_of_a_trainer_that_ends_a_line_every_500_seconds(watched: Watched) -> None:
+    watched.keeper.close()
+    watched.write("".join(bars(500 * it, 500 * (it + 1)) for it in range(6)))
+    watched.keeper = watched.another()
+    watched.turn()
+    seen: set[str] = set()
+    for it in range(6, 12):
+        seen |= watched.wait(500.0, every_s=50.0)
+        watched.write(bars(500 * it, 500 * (it + 1)))
+        watched.turn()
+    assert seen == set()
+    step = watched.keeper.state.step
+    assert step is not None
+    assert 5990 <= step <= 6000
+    assert watched.wait(1400.0, every_s=50.0) == set()
+    assert watched.wait(300.0, every_s=50.0) == {"TrainingStepStalled"}

@@ -51,7 +51,7 @@ class Arrivals:
             return False
         is_bunch = len({it.step for it in steps}) >= _BUNCH
         if self._written_t is None:
-            self.every_s = _guess_s(steps, size) if is_torn and is_bunch else 0.0
+            self.every_s = _guess_s(steps, size if is_torn else 0) if is_bunch else 0.0
         else:
             self._gaps_s.append(max(0.0, written_t - self._written_t) if is_bunch else 0.0)
             self.every_s = max(self._gaps_s)
@@ -67,8 +67,26 @@ class Arrivals:
 
 
 def _guess_s(steps: Sequence[Step], size: int) -> float:
-    """How long it takes to fill a buffer, at the pace of these steps."""
+    """How long it takes, at the pace of these steps, to fill a buffer, or a line that tells several of them.
+
+    `size` is that of their lines, 0 where they lie in no buffer.
+    """
+    each_s = _step_s(steps)
     rose = sum(later.step - earlier.step for earlier, later in pairwise(steps) if later.step > earlier.step)
+    in_buffer = _BUFFER_BYTES / size * rose if size > 0 else 0.0
+    return max(in_buffer, _longest_line(steps)) * each_s
+
+
+def _longest_line(steps: Sequence[Step]) -> int:
+    """The most steps that one line tells, as bars do that are drawn one over the other."""
+    longest = here = 0
+    for earlier, later in pairwise(steps):
+        here = here + max(0, later.step - earlier.step) if later.source == earlier.source else 0
+        longest = max(longest, here)
+    return longest
+
+
+def _step_s(steps: Sequence[Step]) -> float:
     timed = [it.values["step_time_s"] for it in steps if "step_time_s" in it.values]
     between = [
         (later.t - earlier.t) / (later.step - earlier.step)
@@ -76,4 +94,4 @@ def _guess_s(steps: Sequence[Step], size: int) -> float:
         if later.step > earlier.step and math.isfinite(later.t - earlier.t)
     ]
     each_s = median(timed or between or [0.0])
-    return _BUFFER_BYTES / size * rose * each_s if size > 0 and math.isfinite(each_s) and each_s > 0 else 0.0
+    return each_s if math.isfinite(each_s) and each_s > 0 else 0.0
