@@ -117,7 +117,7 @@ RUN_MEANINGS = {
     "contacts": "who is to be called",
     "restart_command": "what starts the run again",
     "exclude_file": "where hosts are listed that it must not use",
-    "log_dir": "where its logs are, if not in the run directory",
+    "log_dir": "where its logs are, if not in the run directory; a relative path begins there",
 }
 """The keys of run.json that something reads; `start` takes each as a keyword."""
 
