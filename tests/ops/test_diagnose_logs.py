@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from pathlib import Path
@@ -110,3 +111,20 @@ def test_whatever_stands_in_the_logs_there_is_an_answer(run: RunDir, seed: int) 
         pass
     assert list(text_string_to_metric_families(exporter.metrics() or ""))
     exporter.close()
+
+
+def test_a_rank_of_torchtitan_that_fell_silent_a_step_before_is_shown_and_not_accused(run: RunDir) -> None:
+    run.structured_logs.mkdir(parents=True)
+    for rank in range(4):
+        record = {"rank": rank, "global_rank": rank, "source": "training", "host_name": "n1", "tid": 7}
+        lines = []
+        for step in range(1, 60 if rank == 2 else 61):
+            of_step = {**record, "step": step, "relative_step": step, "log_type": "event"}
+            of_step["time_us"] = int((NOW - 600 - 60 + step) * 1e6)
+            lines += [{**of_step, "log_type_name": "step_start"}]
+            lines += [{**of_step, "log_type_name": "step_end", "value": 1000.0}]
+        path = run.structured_logs / f"training.global_rank_{rank}.20260101-ab.jsonl"
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    found = diagnose(run, Config())
+    assert (found.state, found.cause, found.ranks, found.since_step) == ("stalled", "unknown", (), 60)
+    assert "step 60, which most ranks completed, is not completed by rank 2" in found.evidence
