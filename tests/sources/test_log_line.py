@@ -53,3 +53,28 @@ def test_a_log_of_a_container_is_read_as_without_its_times() -> None:
     assert isinstance(fault, Fault)
     assert (fault.details["type"], fault.t) == ("ValueError", T)
     assert fault.details["frame"] == 'File "/job/train.py", line 9, in main'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[train.py:88]: CUDA out of memory",
+        "[worker.cpp:1204] [Rank 1] a collective",
+        "[INFO:0]: step 3",
+        "[pid:4100]: step 3",
+        "[gpu:3]: step 3",
+    ],
+)
+def test_places_in_a_program_levels_and_processes_are_no_ranks(text: str) -> None:
+    line = read_line(text.encode())
+    assert (line.text, line.rank, line.host) == (text, None, None)
+
+
+def test_a_host_may_be_called_as_a_program_is() -> None:
+    line = read_line(b"[trainer.py-01:3]: step 3")
+    assert (line.text, line.rank, line.host) == ("step 3", 3, "trainer.py-01")
+
+
+def test_a_rank_with_its_name_in_front_is_of_no_host() -> None:
+    line = read_line(b"[rank:3]: step 3")
+    assert (line.text, line.rank, line.host) == ("step 3", 3, None)

@@ -31,12 +31,18 @@ class LogLine:
 
 
 _COLOUR = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+_NO_HOST = (
+    r"(?![\w.-]{1,80}\.(?:py|pyx|cc?|cpp|cu|cuh|h|hpp|go|rs):)"
+    r"(?!(?i:trace|debug|info|warn|warning|error|critical|fatal|rank|node|gpu|cuda|device|[pt]id|line|step):)"
+)
+"""`[train.py:88]:` is a place in a program, `[INFO:0]:` a level: neither says whose the line is."""
 _FRONTS = tuple(
     re.compile(pattern)
     for pattern in (
-        r"\[rank(?P<rank>\d{1,7})\]:?[ ]?",
+        r"\[(?:rank|[Rr]ank:)(?P<rank>\d{1,7})\]:?[ ]?",
         r"\[default(?P<local_rank>\d{1,4})\]:[ ]?",
-        r"\[(?P<host>[A-Za-z][\w.-]{0,80}):(?P<rank>\d{1,7})\](?::[ ]?|[ ](?=\[))",
+        rf"\[{_NO_HOST}"
+        r"(?P<host>[A-Za-z][\w.-]{0,80}):(?P<rank>\d{1,7})\](?::[ ]?|[ ](?=\[))",
         r"(?P<host>(?!\d{1,6}:)[A-Za-z0-9][\w.-]{0,80}):[ ]"
         r"(?=\[(?:rank|default|[EWIF]\d{0,4}[ ])|Traceback \(most)",
         r"\d{1,6}:[ ](?=\[(?:rank|default|[EWIF]\d{0,4}[ ])|Traceback \(most)",
