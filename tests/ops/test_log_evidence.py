@@ -146,7 +146,7 @@ def test_a_rank_that_the_launcher_saw_killed_left_no_dump_for_that(tmp_path):
     epilogue = (
         "Root Cause (first observed failure):\n[0]:\n  host      : n1\n  rank      : 1 (local_rank: 1)\n"
     )
-    epilogue += "  exitcode  : -9 (pid: 26098)  (SIGKILL)\n"
+    epilogue += "  exitcode  : -9 (pid: 51208)  (SIGKILL)\n"
     told = read_logs([log(tmp_path, epilogue)])
     assert told.known[1].no_dump == "the process was killed (SIGKILL)"
     assert analyse([], known=told.known, world_size=3).culprits == (1,)

@@ -15,9 +15,9 @@ __all__ = ["LINES", "OWNED", "mutated"]
 LINES: tuple[str, ...] = (
     " [2026-02-03 04:05:06] iteration       70/     100 | consumed samples:         8960 | elapsed time per "
     "iteration (ms): 5360.0 | throughput per GPU (TFLOP/s/GPU): 243.0 | learning rate: 1.400000E-05 | global "
-    "batch size:   128 | lm loss: 1.820000E+00 | loss scale: 1.0 | grad norm: 1.250 | number of skipped "
+    "batch size:   128 | lm loss: 1.937500E+00 | loss scale: 1.0 | grad norm: 1.250 | number of skipped "
     "iterations:   0 | number of nan iterations:   0 |",
-    "[default7]: iteration    12695/ 115311 | consumed samples: 25990 | elapsed time per iteration (s): "
+    "[default7]: iteration    4100/  98304 | consumed samples: 25990 | elapsed time per iteration (s): "
     "105.10 | "
     "lm-loss: nan | grad norm: 0.000 | number of skipped iterations:   1 | number of nan iterations:   1 | "
     "TFLOPs: 149.02 |",
@@ -45,8 +45,8 @@ LINES: tuple[str, ...] = (
     "[00:10<01:10, 1.2s/it]",
     "iter 10: loss 3.9000, time 134.56ms, mfu 31.20%",
     "step 250: train loss 3.1000, val loss 3.2000",
-    "step:4738/4740 train_time:1040863ms step_avg:219.68ms",
-    "s:120 trl:3.2743 lr:0.000180 norm:0.31",
+    "step:2210/2500 train_time:512340ms step_avg:231.83ms",
+    "s:120 trl:3.4127 lr:0.000180 norm:0.31",
     "node-07: [rank4]:[E214 04:05:06.323456789 ProcessGroupNCCL.cpp:605] [Rank 0] Watchdog caught collective "
     "operation timeout: WorkNCCL(SeqNum=901, OpType=_ALLGATHER_BASE, NumelIn=4096, NumelOut=32768, "
     "Timeout(ms)=600000) ran for 600044 milliseconds before timing out.",
@@ -59,13 +59,13 @@ LINES: tuple[str, ...] = (
     "capacity "
     "of 79.00 GiB of which 1.50 GiB is free.",
     "RuntimeError: [pair.cc:537] Read error [127.0.0.1]:16025: Connection reset by peer.",
-    "E0203 04:05:06.498000 26092 torch/distributed/elastic/multiprocessing/api.py:1002] failed (exitcode: "
+    "E0203 04:05:06.498000 51200 torch/distributed/elastic/multiprocessing/api.py:1002] failed (exitcode: "
     "-9) "
-    "local_rank: 1 (pid: 26098) of binary: /opt/venv/bin/python3",
+    "local_rank: 1 (pid: 51208) of binary: /opt/venv/bin/python3",
     "  time      : 2026-02-03_04:05:06",
     "  host      : node-07",
     "  rank      : 9 (local_rank: 1)",
-    "  exitcode  : -9 (pid: 26098)  (SIGKILL)",
+    "  exitcode  : -9 (pid: 51208)  (SIGKILL)",
     "Root Cause (first observed failure):",
     "W0203 04:05:06.0 41 api.py:890] Sending process 4103 closing signal SIGTERM",
     "[default] Worker group FAILED. 2/3 attempts left; will restart worker group",

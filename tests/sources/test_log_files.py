@@ -22,17 +22,17 @@ ValueError: no
 EPILOGUE = """\
 Failures:
 [1]:
-  time      : 2026-11-29_22:38:21
+  time      : 2026-02-03_04:05:06
   host      : node1
   rank      : 0 (local_rank: 0)
-  exitcode  : -15 (pid: 26097)  (SIGTERM)
+  exitcode  : -15 (pid: 51207)  (SIGTERM)
 -----
 Root Cause (first observed failure):
 [0]:
-  time      : 2026-11-29_22:38:21
+  time      : 2026-02-03_04:05:06
   host      : node1
   rank      : 1 (local_rank: 1)
-  exitcode  : -9 (pid: 26098)  (SIGKILL)
+  exitcode  : -9 (pid: 51208)  (SIGKILL)
 """
 
 

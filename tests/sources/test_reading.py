@@ -466,3 +466,18 @@ def test_a_descriptor_that_is_closed_is_told() -> None:
     reading = read_facts([Path("/dev/fd/999")])
     assert not list(reading)
     assert reading.files[0].not_read == "bad file descriptor"
+
+
+def test_an_error_of_cuda_without_an_exception_has_its_type_once() -> None:
+    (fault,) = faults_of("[train.py:88] CUDA error: device-side assert triggered\n")
+    assert (fault.rank, fault.details) == (
+        None,
+        {"type": "CUDA error", "message": "device-side assert triggered"},
+    )
+
+
+def test_names_that_count_on_take_no_more_room_than_a_limit() -> None:
+    reader = FactReader("train.log")
+    reader.feed("".join(f"step: {it} | loss: 2.0 | part_{it}: 3.0 | tps: 4\n" for it in range(6000)).encode())
+    (seen,) = reader.formats
+    assert (seen.steps, len(seen.fields)) == (6000, 4096)

@@ -5,10 +5,7 @@ from __future__ import annotations
 import math
 import re
 
-__all__ = ["NUMBER", "log_number"]
-
-NUMBER = r"[-+]?(?:\d[\d,_]*(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|[-+]?(?:nan|inf(?:inity)?)\b"
-"""A pattern of what `log_number` reads; case matters not where it is compiled so."""
+__all__ = ["log_number"]
 
 _GROUPED = re.compile(r"[-+]?\d{1,3}(?:[,_]\d{3})+(?:\.\d*)?\Z")
 _PLAIN = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?\Z")

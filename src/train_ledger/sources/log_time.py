@@ -10,7 +10,7 @@ from datetime import datetime
 
 __all__ = ["TIME", "log_time"]
 
-TIME = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
+TIME = r"\d{4}-?\d\d-?\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
 """A pattern of what `log_time` reads."""
 
 _TIME = re.compile(r"(\d{4}-?\d\d-?\d\d[T ]\d\d:\d\d:\d\d)(?:[.,](\d{1,9}))?(Z|[+-]\d\d:?\d\d)?")

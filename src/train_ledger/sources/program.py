@@ -17,6 +17,8 @@ from train_ledger.sources.formats import LineFormat
 __all__ = ["FormatSeen", "Program", "is_source_code"]
 
 _UNMISTAKABLE = 3
+_MOST_FIELDS = 4096
+"""Names are the log's, and some hold numbers that count on."""
 _LONGEST_LINE = 4096
 """Of a program's text; what is longer was printed."""
 _BEGINS = re.compile(
@@ -42,7 +44,8 @@ class FormatSeen:
     def count(self, fact: Fact) -> None:
         if isinstance(fact, Step):
             self.steps += 1
-            self.fields.update(fact.values)
+            if len(self.fields) < _MOST_FIELDS:
+                self.fields.update(fact.values)
         elif isinstance(fact, Event):
             self.events += 1
         else:

@@ -72,9 +72,9 @@ def test_a_tag_goes_by_our_name_and_unit(tag, field, value) -> None:
 
 
 def test_what_is_no_row_is_counted() -> None:
-    found, reader = told("step,lr", "64,0.1", "96", "nan,5", "", "128,0.1", "-5,1")
+    found, reader = told("step,lr", "64,0.1", "96", "nan,5", "", "128,0.1", "-5,1", "1e300,1")
     assert [it.step for it in found] == [1, 2]
-    assert reader.damaged == {"a row that is not two numbers": 3}
+    assert reader.damaged == {"a row that is not two numbers": 4}
 
 
 def test_it_is_recognised_by_header_and_name_together() -> None:

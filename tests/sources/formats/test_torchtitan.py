@@ -240,7 +240,7 @@ def test_the_end() -> None:
         '        logger.info(f"Training starts at step {self.step + 1}")',
         'logger.info("Training completed")',
         "Training completed",
-        "step:4738/4740 train_time:1040863ms step_avg:219.68ms",
+        "step:2210/2500 train_time:512340ms step_avg:231.83ms",
         "step: 20 of the recipe: stir",
         "iter 0: loss 10.9, time 1234ms, mfu -100.00%",
         "Finished saving the checkpoint in 5 seconds",

@@ -437,6 +437,12 @@ def test_any_records_raise_nothing(lines: list[dict[str, Any]]) -> None:
         assert isinstance(fact, Step | Event | Fault)
 
 
+def test_half_a_pair_of_utf_16_is_replaced() -> None:
+    record = torchtitan_record.read_record(r'{"host_name": "n\ud800", "message": "a \ud83d!"}')
+    assert record is not None
+    assert (record.host_name, record.message) == ("n\ufffd", "a \ufffd!")
+
+
 @pytest.mark.parametrize("module", [torchtitan_process, torchtitan_record])
 def test_the_examples(module) -> None:
     assert doctest.testmod(module).failed == 0

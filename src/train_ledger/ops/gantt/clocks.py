@@ -93,7 +93,7 @@ def _spans(rank: int, files: list[Path], tally: Tally) -> Iterator[Step | Event]
             record = read_record(line.data.decode(errors="replace"))
             if record is None or record.at_step is None or not record.kind.endswith("_end"):
                 continue
-            if step is not None and record.at_step != step:
+            if step is not None and record.at_step != step and math.isfinite(ended_t):
                 yield Step(ended_t, step, rank, attempt)
             step, ended_t = record.at_step, record.t
         if step is not None and math.isfinite(ended_t):

@@ -19,7 +19,7 @@ from train_ledger.sources.formats.deepspeed_chat import ChatSteps
 from train_ledger.sources.formats.deepspeed_overflow import Overflows
 from train_ledger.sources.formats.deepspeed_timers import FIELDS_OF_TIMERS, TimerSteps
 from train_ledger.sources.formats.own_name import own_name
-from train_ledger.sources.formats.pairs import with_unit
+from train_ledger.sources.formats.pairs import bare_name, with_unit
 from train_ledger.sources.formats.trainer_front import Front, is_source_code, read_front
 from train_ledger.sources.log_line import LogLine
 from train_ledger.sources.log_number import log_number
@@ -140,7 +140,7 @@ class DeepSpeed:
         for name, text in _PAIR.findall(line.text[match.end() :]):
             number = with_unit(text)
             if number is not None and isfinite(number):
-                values[_TIMER_NAMES.get(own_name(name).replace("_", ""), own_name(name))] = number
+                values[_TIMER_NAMES.get(bare_name(name), own_name(name))] = number
         front = _of_rank_0(read_front(line, line.text[: match.start()]))
         if self._chat.is_on or (match[1] is None and self._is_told_steps):
             step = self._chat.number + 1 if self._chat.is_on else self._step or 0

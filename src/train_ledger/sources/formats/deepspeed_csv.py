@@ -11,11 +11,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from math import isfinite, nan
+from math import nan
 from typing import ClassVar
 
 from train_ledger.facts import Event, Fact, Step
 from train_ledger.sources.formats.own_name import own_name
+from train_ledger.sources.jsonl import LARGEST_STEP
 from train_ledger.sources.log_line import LogLine
 from train_ledger.sources.log_number import log_number
 
@@ -59,7 +60,7 @@ class DeepSpeedCsv:
         value = log_number(cells[1]) if len(cells) == 2 else None
         if cells[0] == "step" and len(cells) == 2:
             yield from self._header(cells[1], source)
-        elif samples is None or value is None or not isfinite(samples) or samples < 1:
+        elif samples is None or value is None or not 1 <= samples <= LARGEST_STEP:
             if line.text.strip():
                 self.damaged["a row that is not two numbers"] += 1
         else:

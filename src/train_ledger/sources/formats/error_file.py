@@ -13,12 +13,12 @@ from typing import Any, ClassVar
 from train_ledger.facts import Fact, Fault
 from train_ledger.run_dir import parsed_json
 from train_ledger.sources.formats.exceptions import named
+from train_ledger.sources.jsonl import LATEST_T
 
 __all__ = ["ErrorFile"]
 
 _HEAD = re.compile(rb'\A\s{0,100}\{\s{0,100}"message":')
 _FRAME = re.compile(r'File "[^"\n]{1,1000}", line \d{1,9}, in [^\n]{1,200}')
-_LATEST_T = 1e11
 
 
 class ErrorFile:
@@ -59,4 +59,4 @@ def _time(value: object) -> float | None:
         t = float(str(value))
     except ValueError:
         return None
-    return t if 0 < t < _LATEST_T else None
+    return t if 0 < t < LATEST_T else None

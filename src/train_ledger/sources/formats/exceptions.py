@@ -167,7 +167,7 @@ def _signalled(line: LogLine, source: str, word: str, details: dict[str, Any]) -
 def _named(line: LogLine, source: str) -> Iterable[Fault]:
     code, more = named(line.text)
     if "CUDA error: " in line.text and code == "exception":
-        more = {"type": "CUDA error"}
+        more = {"type": "CUDA error", "message": line.text.partition("CUDA error: ")[2].strip()[:_LONGEST]}
     if (code != "exception" or more) and "Watchdog caught" not in line.text:
         details: dict[str, Any] = {"message": line.text.strip()[:_LONGEST], **more}
         yield Fault(line.t, code, line.rank, host=line.host, source=source, details=details)

@@ -54,12 +54,13 @@ class HfTrainer:
     def __init__(self) -> None:
         self._sessions: dict[_Whose, Session] = {}
         self._summaries: dict[_Whose, tuple[Summary, Where]] = {}
+        self._waiting: set[_Whose] = set()
         self._total: int | None = None
 
     @property
     def wants_more(self) -> bool:
         """While a record waits for its bar, or a summary for its next line."""
-        return bool(self._summaries) or any(it.waits for it in self._sessions.values())
+        return bool(self._summaries or self._waiting)
 
     def read(self, line: LogLine, source: str) -> Iterable[Fact]:
         for text in line.text[:_LONGEST].split("\r"):
@@ -79,10 +80,15 @@ class HfTrainer:
             yield from session.pass_over()
             if len(part) <= _LONGEST_MESSAGE:
                 yield from self._message(part, whose, where)
+        if session.waits:
+            self._waiting.add(whose)
+        else:
+            self._waiting.discard(whose)
 
     def _session(self, whose: _Whose) -> Session:
         if len(self._sessions) >= _MOST_SESSIONS:
             self._sessions.clear()
+            self._waiting.clear()
         session = self._sessions.setdefault(whose, Session())
         session.total = self._total
         return session

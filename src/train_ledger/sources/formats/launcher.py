@@ -31,7 +31,6 @@ _RESTART = re.compile(
     r"Worker group (\w{1,20})\. (\d{1,6})/(\d{1,6}) attempts left|(will restart worker group)"
 )
 _EXITS = re.compile(r"exits with return code = (-?\d{1,6})")
-_KILLING = re.compile(r"\[launch\.py:.{0,40}Killing subprocess (\d{1,10})")
 _TIME = re.compile(r"\[?(" + TIME + r")")
 _MOST = 4096
 

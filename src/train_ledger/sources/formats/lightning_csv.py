@@ -18,12 +18,12 @@ from typing import ClassVar
 
 from train_ledger.facts import Event, Fact, Step
 from train_ledger.sources.formats.lightning_columns import Column, columns, is_header
+from train_ledger.sources.jsonl import LARGEST_STEP
 from train_ledger.sources.log_line import LogLine
 from train_ledger.sources.log_number import log_number
 
 __all__ = ["LightningCsv"]
 
-_LARGEST_STEP = (1 << 63) - 1
 _MOST_REMEMBERED = 4_000_000
 
 
@@ -79,7 +79,7 @@ class LightningCsv:
         step = next((number for column, number in told.items() if column.name == "step"), None)
         if self._told.has({column.name: number for column, number in told.items()}):
             return
-        if step is None or not 0 <= step <= _LARGEST_STEP:
+        if step is None or not 0 <= step <= LARGEST_STEP:
             self.damaged["no_step"] += 1
             return
         yield from _facts(told, int(step), source)

@@ -18,6 +18,7 @@ from train_ledger.facts import Event, Fact, Step
 from train_ledger.fields import read_number
 from train_ledger.sources.formats.hf_log import SessionRate
 from train_ledger.sources.formats.own_name import own_name
+from train_ledger.sources.jsonl import LARGEST_STEP
 from train_ledger.sources.log_line import LogLine
 
 __all__ = ["LlamaFactory"]
@@ -26,7 +27,6 @@ _FIELDS = {"learning_rate": "lr", "lr": "lr", "loss": "loss", "total_tokens": "c
 _NO_VALUES = frozenset({"current_steps", "total_steps", "percentage", "eval_loss", "predict_loss"})
 _CLOCK = re.compile(r"(?:(\d{1,6}) days?, )?(\d{1,4}):(\d\d):(\d\d)\Z")
 _RESOLUTION_S = 1.0
-_LARGEST_STEP = (1 << 63) - 1
 _MOST_VALUES = 256
 
 
@@ -48,7 +48,7 @@ class LlamaFactory:
     def read(self, line: LogLine, source: str) -> Iterator[Fact]:
         record = _record(line.text)
         step = read_number(record.get("current_steps")) if record is not None else None
-        if record is None or step is None or not 0 <= step <= _LARGEST_STEP:
+        if record is None or step is None or not 0 <= step <= LARGEST_STEP:
             if line.text.strip():
                 self.damaged["no record of LLaMA-Factory's"] += 1
             return

@@ -25,7 +25,7 @@ from train_ledger.sources.formats.own_name import own_name
 from train_ledger.sources.formats.pairs import bare_name, numbers_of, pairs_in
 from train_ledger.sources.formats.trainer_front import Front
 
-__all__ = ["FIELDS_OF_ITERATIONS", "Iteration", "Iterations", "fields_of", "iteration_in"]
+__all__ = ["FIELDS_OF_ITERATIONS", "Iteration", "Iterations", "iteration_in"]
 
 _START = re.compile(r"\biteration(?:[ =]{1,14}|: )(\d{1,12})[ ]{0,12}/[ ]{0,12}(\d{1,12}|infinity)[ ]{0,4}\|")
 _NAMES: dict[str, tuple[str, float]] = {
@@ -119,9 +119,9 @@ def iteration_in(text: str) -> tuple[int, Iteration] | None:
         return None
     pieces = _pieces(text[match.end() :])
     in_front = [it for it in text[: match.start()].split("|") if "samples/sec" in it]
-    values = fields_of([*in_front, *pieces])
+    values = _fields_of([*in_front, *pieces])
     closed = not pieces or not pieces[-1].strip()
-    broken = not closed and not fields_of(pieces[-1:]) and _REMAINING.search(pieces[-1]) is None
+    broken = not closed and not _fields_of(pieces[-1:]) and _REMAINING.search(pieces[-1]) is None
     if not _OF_ITERATIONS & values.keys() and not broken:
         return None
     total = int(match[2]) if match[2] != "infinity" else None
@@ -138,7 +138,7 @@ def _pieces(rest: str) -> list[str]:
     return pieces
 
 
-def fields_of(pieces: list[str]) -> dict[str, float]:
+def _fields_of(pieces: list[str]) -> dict[str, float]:
     """The values of the pieces under our names; the first of two spellings of one field counts."""
     values: dict[str, float] = {}
     for name, text in pairs_in(
@@ -157,7 +157,8 @@ def fields_of(pieces: list[str]) -> dict[str, float]:
 def _with_sign(piece: str) -> str:
     """The piece with the sign between name and number that the first versions left out; no time remaining."""
     if ":" not in piece:
-        return _NO_SIGN.sub(r"\1: \2", piece)
+        match = _NO_SIGN.match(piece)
+        return f"{match[1]}: {match[2]}" if match else piece
     return "" if _REMAINING.search(piece) else piece
 
 

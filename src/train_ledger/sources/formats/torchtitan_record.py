@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from typing import Any
 
 import msgspec
 
 from train_ledger.fields import LARGEST_WORLD_SIZE, read_number
+from train_ledger.sources.jsonl import LARGEST_STEP, LATEST_T
 
 __all__ = ["Record", "read_record"]
 
-_LATEST_T = 1e11
-_LARGEST_STEP = (1 << 63) - 1
 _LONGEST_NAME = 80
+_HALF_A_PAIR = re.compile("[\ud800-\udfff]")
 
 
 class Record(msgspec.Struct, gc=False):
@@ -63,18 +64,18 @@ class Record(msgspec.Struct, gc=False):
 
     @property
     def at_step(self) -> int | None:
-        return _whole(self.step, _LARGEST_STEP)
+        return _whole(self.step, LARGEST_STEP)
 
     @property
     def since_resume(self) -> int | None:
-        return _whole(self.relative_step, _LARGEST_STEP)
+        return _whole(self.relative_step, LARGEST_STEP)
 
     @property
     def t(self) -> float:
         """Unix seconds, nan where no key tells a time."""
         for value, per_s in ((self.time_us, 1e6), (self.time_ms, 1e3), (self.time, 1.0)):
             number = read_number(value)
-            if number is not None and 0.0 < number / per_s < _LATEST_T:
+            if number is not None and 0.0 < number / per_s < LATEST_T:
                 return number / per_s
         return math.nan
 
@@ -114,4 +115,9 @@ def _lenient(text: str) -> Record | None:
         return None
     if not isinstance(line, dict):
         return None
-    return Record(**{key: value for key, value in line.items() if key in _KEYS})
+    return Record(**{key: _whole_text(value) for key, value in line.items() if key in _KEYS})
+
+
+def _whole_text(value: object) -> object:
+    """Half a pair of UTF-16 could neither be shown nor kept."""
+    return _HALF_A_PAIR.sub("\N{REPLACEMENT CHARACTER}", value) if isinstance(value, str) else value

@@ -11,16 +11,15 @@ from dataclasses import dataclass
 from math import nan
 
 from train_ledger.sources.log_line import LogLine
-from train_ledger.sources.log_time import log_time
+from train_ledger.sources.log_time import TIME, log_time
 
 __all__ = ["Front", "after_front", "is_source_code", "read_front"]
 
-_CLOCK = r"\d{4}-?\d\d-?\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
-_TIME = re.compile(_CLOCK)
+_TIME = re.compile(TIME)
 _RANK = re.compile(r"\[[Rr]ank[- ](\d{1,7})(?:/\d{1,7})?\]")
 _HOST = re.compile(r"\s{0,8}([A-Za-z0-9][\w.-]{0,80}):\s")
 _PIECE = re.compile(
-    rf"\s{{0,8}}(?:\[{_CLOCK}\]|{_CLOCK}|\[[Rr]ank[- ]\d{{1,7}}(?:/\d{{1,7}})?\]:?|\[[A-Z]{{4,8}}\s{{0,3}}\]"
+    rf"\s{{0,8}}(?:\[{TIME}\]|{TIME}|\[[Rr]ank[- ]\d{{1,7}}(?:/\d{{1,7}})?\]:?|\[[A-Z]{{4,8}}\s{{0,3}}\]"
     r"|\[[\w.-]{1,80}:\d{1,6}(?::\w{1,40})?\]|\d{1,6}:(?=\s))(?:\s{0,2}[-:](?=\s))?\s?"
 )
 _MOST_PIECES = 6

@@ -12,10 +12,9 @@ from typing import Any, ClassVar
 
 from train_ledger.facts import Fact
 from train_ledger.sources.formats.hf_log import KNOWS, Reported, SessionRate, numbers_of
+from train_ledger.sources.jsonl import LARGEST_STEP
 
 __all__ = ["TrainerState"]
-
-_LARGEST_STEP = (1 << 63) - 1
 
 
 class TrainerState:
@@ -45,7 +44,7 @@ class TrainerState:
                 continue
             numbers = numbers_of(record)
             step = numbers.pop("step", None)
-            whole = int(step) if step is not None and 0 <= step <= _LARGEST_STEP else None
+            whole = int(step) if step is not None and 0 <= step <= LARGEST_STEP else None
             speed = _speed(rate, numbers)
             place = f"{source}:log_history[{index}]"
             yield from Reported(numbers, whole, source=place, tokens_per_second=speed).facts()
