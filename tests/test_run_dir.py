@@ -26,7 +26,14 @@ def test_the_first_attempt_has_no_folder_of_its_own():
 def test_signal_files_are_found_with_their_ranks_and_other_files_are_not(tmp_path):
     run = RunDir(tmp_path)
     run.signals.mkdir()
-    for name in ("rank_00010.jsonl", "rank_00002.jsonl", "rank_00002.jsonl.1", "notes.txt", "rank_x.jsonl"):
+    for name in (
+        "rank_00010.jsonl",
+        "rank_00002.jsonl",
+        "rank_00002.jsonl.1",
+        "notes.txt",
+        "rank_x.jsonl",
+        "rank_٣.jsonl",
+    ):
         (run.signals / name).touch()
     assert [(rank, path.name) for rank, path in run.signal_files()] == [
         (2, "rank_00002.jsonl"),

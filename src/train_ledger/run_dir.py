@@ -20,7 +20,7 @@ from typing import Any
 
 __all__ = ["RunDir", "RunDirError", "parsed_json", "read_small", "users_folder", "write_atomically"]
 
-_SIGNAL_FILE = re.compile(r"rank_(\d+)\.jsonl(?:\.\d+)?\Z")
+_SIGNAL_FILE = re.compile(r"rank_(\d+)\.jsonl(?:\.\d+)?\Z", re.ASCII)
 _SMALL_BYTES = 256 << 20
 _KINDS = (
     (stat.S_ISDIR, "a folder"),

@@ -24,7 +24,7 @@ from train_ledger.sources.stream import Block, Line
 
 __all__ = ["POLL_BYTES", "Folding", "Reading", "RunFiles", "not_read_in_words", "read_all", "read_whole"]
 
-_SIGNAL_FILE = re.compile(r"rank_(\d{1,9})\.jsonl(?:\.(\d{1,9}))?\Z")
+_SIGNAL_FILE = re.compile(r"rank_(\d{1,9})\.jsonl(?:\.(\d{1,9}))?\Z", re.ASCII)
 POLL_BYTES = 8 << 20
 _STARTS = b'"run_start"'
 _ATTEMPT = re.compile(rb'"attempt": ?(\d{1,9})\b')

@@ -17,7 +17,7 @@ from train_ledger.sources.formats.torchtitan_record import read_record
 
 __all__ = ["Inputs", "find_inputs", "lines_of"]
 
-_SIGNALS = re.compile(r"rank_(\d{1,7})\.jsonl(?:\.(\d{1,9}))?\Z")
+_SIGNALS = re.compile(r"rank_(\d{1,7})\.jsonl(?:\.(\d{1,9}))?\Z", re.ASCII)
 _TITAN = re.compile(r"(.{1,200})\.global_rank_(\d{1,7})\.(.{1,60})\.jsonl\Z")
 _HEAD_BYTES = 1 << 14
 _PARTS = ("run.json", "signals", "structured_logs", "ranks.jsonl")
