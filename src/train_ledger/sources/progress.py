@@ -8,14 +8,17 @@ beyond the time that they give their steps went into checkpoints, evaluation and
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from train_ledger.facts import Event, Fact, Step
 
-__all__ = ["Attempt", "Progress"]
+__all__ = ["Attempt", "Evaluated", "Progress"]
 
-_SHOWN = ("loss", "grad_norm", "mfu", "tflops", "tps")
+_SHOWN = ("loss", "grad_norm", "mfu", "skipped", "tflops", "tps")
+_OF_EVALUATION = ("val_loss", "eval_loss")
+_OF_ITS_END = (*_OF_EVALUATION, "loss")
 _MOST_ATTEMPTS = 1 << 16
 
 
@@ -88,10 +91,36 @@ class Attempt:
         self.last = {**self.last, **shown}
 
 
+@dataclass(slots=True)
+class Evaluated:
+    """The loss on data that was held out, as evaluations told it; `least` is None where none was finite."""
+
+    first: float
+    last: float = math.nan
+    least: float | None = None
+    times: int = 0
+    step: int | None = None
+
+    def add(self, step: int | None, loss: float) -> None:
+        """One evaluation; a step, an event and several ranks may tell it, one behind the other."""
+        if step is not None and (step, loss) == (self.step, self.last):
+            return
+        self.times += 1
+        self.step, self.last = step, loss
+        if math.isfinite(loss):
+            self.least = loss if self.least is None else min(loss, self.least)
+
+
 class Progress:
-    """Folds facts into attempts, rank by rank."""
+    """Folds facts into attempts, rank by rank.
+
+    `overflows` counts by rank the steps of which is told that they were skipped, because a gradient was not
+    finite; `evaluated` is None where no evaluation told its loss.
+    """
 
     def __init__(self) -> None:
+        self.overflows: Counter[int | None] = Counter()
+        self.evaluated: Evaluated | None = None
         self._attempts: dict[tuple[int | None, int], Attempt] = {}
         self._reached: dict[int | None, Attempt] = {}
         self._loaded: dict[tuple[int | None, int], int] = {}
@@ -107,12 +136,29 @@ class Progress:
     def add(self, fact: Fact) -> None:
         if isinstance(fact, Step):
             self._add_step(fact)
-        elif isinstance(fact, Event) and fact.name == "ckpt_loaded" and len(self._loaded) < _MOST_ATTEMPTS:
+            self._evaluate(fact.step, fact.values, _OF_EVALUATION)
+        elif isinstance(fact, Event):
+            self._add_event(fact)
+
+    def _add_event(self, fact: Event) -> None:
+        if fact.name == "ckpt_loaded":
             self._load(fact)
+        elif fact.name == "eval_end":
+            self._evaluate(fact.step, fact.details, _OF_ITS_END)
+        elif fact.name == "warning" and fact.details.get("what") == "overflow":
+            self.overflows[fact.rank] += 1
 
     def _load(self, fact: Event) -> None:
-        if fact.step is not None:
+        if fact.step is not None and len(self._loaded) < _MOST_ATTEMPTS:
             self._loaded[(fact.rank, fact.attempt)] = fact.step
+
+    def _evaluate(self, step: int | None, told: Mapping[str, object], names: Sequence[str]) -> None:
+        loss = next((told[name] for name in names if name in told), None)
+        if not isinstance(loss, float):
+            return
+        if self.evaluated is None:
+            self.evaluated = Evaluated(loss)
+        self.evaluated.add(step, loss)
 
     def _add_step(self, fact: Step) -> None:
         key = (fact.rank, fact.attempt)
