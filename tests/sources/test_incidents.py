@@ -26,6 +26,11 @@ def test_exceptions_are_one_where_they_differ_in_numbers_alone() -> None:
     assert [it.times for it in Incidents(told).all] == [2, 1]
 
 
+def test_exceptions_are_one_where_they_differ_in_addresses_alone() -> None:
+    told = [fault("exception", 1, message=f"no tensor at {place}") for place in ("0x7fab10", "0x55c0d9e")]
+    assert [it.times for it in Incidents(told).all] == [2]
+
+
 def test_they_come_as_they_stand_in_the_log_and_victims_last() -> None:
     told = [fault("signal", 2, 0, victim=True), fault("killed", 9, 1, root=True), fault("nccl_error", 5, 0)]
     assert [it.first.fault for it in Incidents(told).all] == ["nccl_error", "killed", "signal"]

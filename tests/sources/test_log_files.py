@@ -153,6 +153,9 @@ def test_what_was_said_after_the_moment_that_is_asked_about_is_left_out(tmp_path
         ("logs/rank12/stderr.log", 12, None, None),
         ("logs/training.global_rank_0.2026.jsonl", 0, None, None),
         ("logs/crank5.log", None, None, None),
+        ("logs/node1/local_rank_5.log", None, None, None),
+        ("logs/node_rank-1.log", None, None, None),
+        ("logs/tp_rank_3.log", None, None, None),
         ("logs/slurm-77.out", None, None, None),
     ],
 )

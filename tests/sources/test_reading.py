@@ -481,3 +481,51 @@ def test_names_that_count_on_take_no_more_room_than_a_limit() -> None:
     reader.feed("".join(f"step: {it} | loss: 2.0 | part_{it}: 3.0 | tps: 4\n" for it in range(6000)).encode())
     (seen,) = reader.formats
     assert (seen.steps, len(seen.fields)) == (6000, 4096)
+
+
+# -- what is not read is said
+
+
+def test_a_folder_behind_a_link_is_told_where_it_lies_elsewhere(tmp_path: Path) -> None:
+    (tmp_path / "logs" / "a").mkdir(parents=True)
+    (tmp_path / "else").mkdir()
+    (tmp_path / "logs" / "inside").symlink_to("a")
+    (tmp_path / "logs" / "other").symlink_to("../else")
+    _, files = read(tmp_path / "logs")
+    ((path, why),) = [(Path(it.path).name, it.not_read) for it in files]
+    assert path == "other"
+    assert "is a link to a folder" in (why or "")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+def test_a_folder_that_may_not_be_read_is_told(tmp_path: Path) -> None:
+    (tmp_path / "closed").mkdir(mode=0)
+    _, files = read(tmp_path)
+    assert [(it.path, it.not_read) for it in files] == [(str(tmp_path / "closed"), "permission denied")]
+
+
+def test_of_very_many_files_the_rest_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("train_ledger.sources.reading._MOST_FILES", 2)
+    for name in "abc":
+        (tmp_path / name).write_text(megatron(7))
+    _, files = read(tmp_path)
+    (told,) = [it for it in files if it.not_read]
+    assert "beyond the first 2 files" in (told.not_read or "")
+
+
+def test_logs_that_lie_elsewhere_are_found_by_run_json(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "run.json").write_text('{"log_dir": "../elsewhere"}')
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "train.log").write_text(megatron(7))
+    (step,), _ = read(tmp_path / "run")
+    assert step.step == 7
+
+
+def test_a_folder_of_logs_that_holds_the_run_is_read_once(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "run.json").write_text('{"log_dir": "."}')
+    for path in (tmp_path / "logs" / "a.log", tmp_path / "b.log"):
+        path.write_text(megatron(7))
+    _, files = read(tmp_path)
+    assert sorted(Path(it.path).name for it in files) == ["a.log", "b.log", "run.json"]

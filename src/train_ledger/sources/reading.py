@@ -9,11 +9,12 @@ from __future__ import annotations
 import itertools
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from train_ledger.facts import Event, Fact, Fault
+from train_ledger.run_dir import RunDir
 from train_ledger.sources.belonging import IN_A_RUN, Belonging, by_age, host_folder, is_run, parts_in_order
 from train_ledger.sources.fact_reader import FactReader
 from train_ledger.sources.formats import DOCUMENTS, Document
@@ -80,7 +81,10 @@ class FactReading:
         return newest
 
     def __iter__(self) -> Iterator[Fact]:
-        found = parts_in_order(itertools.islice(_files(self._paths), _MOST_FILES))
+        every = _files(self._paths, self._miss)
+        found = parts_in_order(itertools.islice(every, _MOST_FILES))
+        if (beyond := next(every, None)) is not None:
+            self._miss(beyond, f"is beyond the first {_MOST_FILES:,} files; name folders one by one")
         places = _places(found)
         for path, place in zip(found, places, strict=True):
             read = FileRead(str(path))
@@ -95,6 +99,9 @@ class FactReading:
                     yield fact
             except NotRead as why:
                 read.not_read = str(why)
+
+    def _miss(self, path: Path, why: str) -> None:
+        self.files.append(FileRead(str(path), not_read=why))
 
     def _of_file(self, path: Path, place: LogPlace, read: FileRead) -> Iterator[Fact]:
         with opened(path) as (file, written_t):
@@ -177,21 +184,39 @@ def _placed(fact: Fact, place: LogPlace) -> Fact:
     return fact if (rank, host) == (fact.rank, fact.host) else replace(fact, rank=rank, host=host)
 
 
-def _files(paths: Iterable[Path]) -> Iterator[Path]:
+_Missed = Callable[[Path, str], None]
+
+
+def _files(paths: Iterable[Path], missed: _Missed) -> Iterator[Path]:
     for path in paths:
         if str(path) != "-" and path.is_dir():
-            yield from _below(path)
+            seen: set[Path] = set()  # the folder that run.json names may hold the others
+            for file in (it for top in _tops(path) for it in _below(top, missed)):
+                if file not in seen:
+                    seen.add(file)
+                    yield file
         else:
             yield path
 
 
-def _below(folder: Path) -> Iterator[Path]:
-    """The logs below a folder, those of a run directory in the order in which they build on each other."""
-    inside = [folder / name for name in IN_A_RUN if (folder / name).is_dir()]
-    for top in inside if is_run(folder) else [folder]:
-        for at, below, names in os.walk(top):
-            below[:] = sorted(name for name in below if name not in _NOT_LOGS and not name.startswith("."))
-            yield from (Path(at, name) for name in sorted(names, key=by_age) if not name.startswith("."))
+def _tops(folder: Path) -> list[Path]:
+    """Where logs lie in a folder; those of a run directory in the order in which they build on each other."""
+    if not is_run(folder):
+        return [folder]
+    elsewhere = RunDir(folder).log_folders()[1:]
+    return [it for it in (*(folder / name for name in IN_A_RUN), *elsewhere) if it.is_dir()]
+
+
+def _below(top: Path, missed: _Missed) -> Iterator[Path]:
+    def unread(error: OSError) -> None:
+        missed(Path(error.filename or top), (error.strerror or str(error)).lower())
+
+    for at, below, names in os.walk(top, onerror=unread):
+        below[:] = sorted(name for name in below if name not in _NOT_LOGS and not name.startswith("."))
+        for link in (Path(at, name) for name in below if os.path.islink(os.path.join(at, name))):
+            if not Path(os.path.realpath(link)).is_relative_to(os.path.realpath(top)):
+                missed(link, "is a link to a folder, which is not followed; name it to have it read")
+        yield from (Path(at, name) for name in sorted(names, key=by_age) if not name.startswith("."))
 
 
 def _places(paths: Sequence[Path]) -> list[LogPlace]:

@@ -45,7 +45,11 @@ class Ended:
 MARKS: tuple[bytes, ...] = (b"rank      :", b"exitcode  :", b"Root Cause", b"host      :", b"Failures:")
 
 _ATTEMPT = re.compile(r"attempt_(\d{1,6})")
-_RANK_IN_NAME = re.compile(r"(?:^|[._-])(?:global_)?rank[._-]?(\d{1,7})(?=\D|$)", re.IGNORECASE)
+_RANK_IN_NAME = re.compile(
+    r"(?:^|(?<!local)(?<!node)(?<!host)(?<!group)(?<![tpdce]p)[._-])(?:global_)?rank[._-]?(\d{1,7})(?=\D|$)",
+    re.IGNORECASE | re.ASCII,
+)
+"""That of a node, within a host or within a group of ranks is another one's global rank."""
 _LOCAL_NAMES = ("stdout.log", "stderr.log", "error.json")
 _KERNEL = re.compile(r"(?P<host>.{1,255})\.kern\.log\Z|(?P<other>.{1,255})[._-]dmesg(?:\.\w+)?\Z")
 
