@@ -115,6 +115,12 @@ def test_trouble_stands_before_the_files(tmp_path: Path) -> None:
     assert stdout.index("\ntrouble, as it was told\n") < stdout.index(f"\n{tmp_path}")
 
 
+def test_trouble_that_several_files_tell_says_how_many(tmp_path: Path) -> None:
+    for name in ("a.log", "b.log"):
+        log(tmp_path, line(1) + f"{OOM}\n", name)
+    assert f"(2 times in 2 files, first at {tmp_path}/a.log:2)" in run(tmp_path)[1]
+
+
 def test_each_of_many_files_is_one_line(tmp_path: Path) -> None:
     for number in range(12):
         log(tmp_path, line(1) + line(number + 2), f"job-{number:02}.log")

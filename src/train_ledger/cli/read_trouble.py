@@ -102,7 +102,8 @@ def incident_in_words(it: Incident) -> str:
     told += [part for part in (attempt, steps, _seqs(it), _said(it)) if part]
     if it.first.t is not None and math.isfinite(it.first.t):
         told.append(moment(it.first.t))
-    times = f"{it.times} times, first at " if it.times > 1 else ""
+    files = f" in {len(it.files)} files" if len(it.files) > 1 else ""
+    times = f"{it.times} times{files}, first at " if it.times > 1 else ""
     return f"{', '.join(told)} ({times}{it.first.source})"
 
 

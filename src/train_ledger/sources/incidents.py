@@ -30,6 +30,7 @@ class Incident:
     hosts: set[str] = field(default_factory=set)
     steps: set[int] = field(default_factory=set)
     seqs: set[int] = field(default_factory=set)
+    files: set[str] = field(default_factory=set)
 
     def add(self, fault: Fault) -> None:
         self.times += 1
@@ -43,6 +44,8 @@ class Incident:
                 named.add(found)
         if fault.host is not None and len(self.hosts) < _MOST_NAMED:
             self.hosts.add(fault.host)
+        if len(self.files) < _MOST_NAMED:
+            self.files.add(_place(fault)[0])
 
 
 class Incidents:
