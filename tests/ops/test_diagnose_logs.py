@@ -17,7 +17,6 @@ from train_ledger.dash.exporter import Exporter
 from train_ledger.ops import diagnose
 from train_ledger.run_dir import RunDir
 
-NOW = time.time()
 RAISED = """\
 Traceback (most recent call last):
   File "train.py", line 88, in <module>
@@ -38,7 +37,8 @@ def put(run: RunDir, text: str, *, age_s: float, name: str = "train.log") -> Non
     run.logs.mkdir(parents=True, exist_ok=True)
     path = run.logs / name
     path.write_text(text)
-    os.utime(path, (NOW - age_s, NOW - age_s))
+    t = time.time() - age_s
+    os.utime(path, (t, t))
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ def test_a_loss_that_the_log_tells_of_all_is_no_rank_s(run: RunDir) -> None:
 
 def test_as_known_at_a_moment_before(run: RunDir) -> None:
     put(run, steps(), age_s=600)
-    before = diagnose(run, Config(), at=NOW - 700)
+    before = diagnose(run, Config(), at=time.time() - 700)
     assert (before.state, before.cause) == ("running", "none")
 
 
@@ -115,12 +115,13 @@ def test_whatever_stands_in_the_logs_there_is_an_answer(run: RunDir, seed: int) 
 
 def test_a_rank_of_torchtitan_that_fell_silent_a_step_before_is_shown_and_not_accused(run: RunDir) -> None:
     run.structured_logs.mkdir(parents=True)
+    ended_t = time.time() - 600
     for rank in range(4):
         record = {"rank": rank, "global_rank": rank, "source": "training", "host_name": "n1", "tid": 7}
         lines = []
         for step in range(1, 60 if rank == 2 else 61):
             of_step = {**record, "step": step, "relative_step": step, "log_type": "event"}
-            of_step["time_us"] = int((NOW - 600 - 60 + step) * 1e6)
+            of_step["time_us"] = int((ended_t - 60 + step) * 1e6)
             lines += [{**of_step, "log_type_name": "step_start"}]
             lines += [{**of_step, "log_type_name": "step_end", "value": 1000.0}]
         path = run.structured_logs / f"training.global_rank_{rank}.20260101-ab.jsonl"
