@@ -1,6 +1,7 @@
 import json
 import os
 import pickle
+import socket
 from dataclasses import replace
 
 import pytest
@@ -291,8 +292,41 @@ def test_from_files_alone_nobody_says_that_no_process_was_seen_dead(tmp_path):
     found = diagnose(made.run_dir, Config(), at=made.t + 5)
     assert "hang.rank_died" not in [it.cause for it in found.ruled_out]
     assert any(line.startswith("processes: ") for line in found.not_observed)
-    kept = diagnose(made.run_dir, Config(), state=a_state(made.run_dir, made))
-    assert "hang.rank_died" in [it.cause for it in kept.ruled_out]
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_ruled_out", "not_observed"),
+    [
+        ({}, True, None),
+        (
+            {"host": "node077"},
+            False,
+            "processes of rank 2: of other hosts, or without a process of their own",
+        ),
+        ({"pid": None}, False, "processes of rank 2: of other hosts, or without a process of their own"),
+    ],
+    ids=["all are here", "one is elsewhere", "one without a number"],
+)
+def test_that_none_died_is_ruled_out_only_where_all_were_looked_at(
+    tmp_path, changes, is_ruled_out, not_observed
+):
+    made = fleet.write(tmp_path / "run", fault="process_gone", culprit=3, hosts=1, ranks_per_host=4)
+    here = {"host": socket.gethostname(), "pid": os.getpid()}
+    seen = {f"rank_{rank}": {**here, **(changes if rank == 2 else {})} for rank in range(4)}
+    kept = diagnose(made.run_dir, Config(), state=a_state(made.run_dir, made, **seen))
+    assert ("hang.rank_died" in [it.cause for it in kept.ruled_out]) == is_ruled_out
+    said = [line for line in kept.not_observed if line.startswith("processes")]
+    assert [line.startswith(not_observed or "") for line in said] == ([] if is_ruled_out else [True])
+
+
+def test_numbers_that_are_no_processes_here_are_not_looked_at(tmp_path):
+    """The ranks count their processes in a container of their own."""
+    made = fleet.write(tmp_path / "run", fault="process_gone", culprit=3, hosts=1, ranks_per_host=4)
+    here = {"host": socket.gethostname(), "pid": 1 << 22}
+    seen = {f"rank_{rank}": here for rank in range(4)}
+    kept = diagnose(made.run_dir, Config(), state=a_state(made.run_dir, made, **seen))
+    assert "hang.rank_died" not in [it.cause for it in kept.ruled_out]
+    assert any(line.startswith("processes: ") for line in kept.not_observed)
 
 
 def test_ranks_that_lost_the_connection_to_those_that_were_ended_do_not_make_a_fault_of_the_fabric(tmp_path):

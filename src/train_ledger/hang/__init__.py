@@ -15,24 +15,30 @@ if TYPE_CHECKING:
     from train_ledger.hang import stacks
     from train_ledger.hang.analysis import Examination, analyse, examine
     from train_ledger.hang.dumps.misplaced import meant_instead
+    from train_ledger.hang.fall import is_over, sure_of_fall
     from train_ledger.hang.knowledge import RankKnowledge, first_fallen, in_words
     from train_ledger.hang.stacks import RankStack, StackGroup
     from train_ledger.hang.verdict.causes import suspect_place
-    from train_ledger.hang.verdict.next_commands import REPRODUCE, reproduced_by
+    from train_ledger.hang.verdict.next_commands import REPRODUCE, SAID_AT_END, reproduced_by
+    from train_ledger.hang.verdict.ruled_out import contradicts
 
 __all__ = [
     "REPRODUCE",
+    "SAID_AT_END",
     "Examination",
     "RankKnowledge",
     "RankStack",
     "StackGroup",
     "analyse",
+    "contradicts",
     "examine",
     "first_fallen",
     "in_words",
+    "is_over",
     "meant_instead",
     "reproduced_by",
     "stacks",
+    "sure_of_fall",
     "suspect_place",
 ]
 
@@ -41,13 +47,17 @@ _HOME = {
     "RankKnowledge": "knowledge",
     "RankStack": "stacks",
     "REPRODUCE": "verdict.next_commands",
+    "SAID_AT_END": "verdict.next_commands",
     "StackGroup": "stacks",
     "analyse": "analysis",
+    "contradicts": "verdict.ruled_out",
     "examine": "analysis",
     "first_fallen": "knowledge",
     "in_words": "knowledge",
+    "is_over": "fall",
     "meant_instead": "dumps.misplaced",
     "reproduced_by": "verdict.next_commands",
+    "sure_of_fall": "fall",
     "suspect_place": "verdict.causes",
 }
 

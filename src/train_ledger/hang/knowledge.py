@@ -13,8 +13,17 @@ from dataclasses import dataclass
 
 from train_ledger.render import harmless
 
-__all__ = ["OTHER_GROUP", "Brought", "GpuFault", "RankKnowledge", "TimedOut", "first_fallen", "in_words"]
-
+__all__ = [
+    "OTHER_GROUP",
+    "Brought",
+    "GpuFault",
+    "RankKnowledge",
+    "TimedOut",
+    "first_fallen",
+    "in_words",
+    "is_consequence",
+    "was_ended",
+]
 
 OTHER_GROUP = "another"
 """In the place of the name of a group of which only this is known: ranks do not count globally in it."""
@@ -61,9 +70,10 @@ class GpuFault:
 class RankKnowledge:
     """What the run's own files and logs say of one rank; None, False or nothing where they say nothing.
 
-    `exception` is "Type: message", `raised_in` the "file:line" of the log that says so; `signal` is the
-    number of the signal that ended the process, `exit_code` the status it ended with; `failed_first` that the
-    launcher saw it fail before the others, `ended` that the rank itself said that its run ended.
+    `exception` is "Type: message", `raised_in` the "file:line" of the log that says so, `raised_as_ended`
+    that it raised only when its job was being ended from outside; `signal` is the number of the signal that
+    ended the process, `exit_code` the status it ended with; `failed_first` that the launcher saw it fail
+    before the others, `ended` that the rank itself said that its run ended.
 
     Of logs: `timed_out` are the reports of its watchdog, the earliest number first; `enqueued` is the last
     number of the default group that it had issued when it was asked for a dump; `brought` is what it came
@@ -82,6 +92,7 @@ class RankKnowledge:
     ended: bool = False
     exception: str | None = None
     raised_in: str | None = None
+    raised_as_ended: bool = False
     signal: int | None = None
     exit_code: int | None = None
     failed_first: bool = False
@@ -149,11 +160,26 @@ def first_fallen(known: Mapping[int, RankKnowledge], world: Collection[int]) -> 
     return tuple(sorted(left)) if 2 * len(left) < max(len(world), len(known)) else ()
 
 
+def is_consequence(exception: str) -> bool:
+    """Whether an exception ("Type: message") is what a rank raises because of another one.
+
+    >>> is_consequence("RuntimeError: Connection closed by peer"), is_consequence("ValueError: no")
+    (True, False)
+    """
+    said = exception.lower()
+    return any(word in said for word in _CONSEQUENCES)
+
+
+def was_ended(rank: RankKnowledge) -> bool:
+    """Whether it did not fall by itself, but was ended by somebody else's signal."""
+    return rank.raised_as_ended or (rank.exception is None and rank.signal in _DONE_TO_IT)
+
+
 def _fell_by_itself(rank: RankKnowledge, launcher_tells: bool) -> bool:
     if rank.no_memory:
         return True
     if rank.exception is not None:
-        return not any(word in rank.exception.lower() for word in _CONSEQUENCES)
+        return not rank.raised_as_ended and not is_consequence(rank.exception)
     if rank.signal == signals.SIGKILL and launcher_tells and not rank.failed_first:
         return False  # the launcher's, for a rank that its SIGTERM did not end
     return rank.signal is not None and rank.signal not in _DONE_TO_IT
@@ -185,7 +211,8 @@ def in_words(rank: RankKnowledge) -> str | None:
     if rank.no_memory:
         ends.append("the kernel killed it for want of memory")
     if rank.exception:
-        ends.append(f"it raised {harmless(rank.exception, longest=200)}")
+        when = ", as it was being ended from outside" if rank.raised_as_ended else ""
+        ends.append(f"it raised {harmless(rank.exception, longest=200)}{when}")
     place = ", ".join(it for it in places if it)
     end = "; ".join(ends)
     return (

@@ -7,6 +7,7 @@ makes no difference to the result.
 from __future__ import annotations
 
 import math
+import signal
 from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from typing import Any
@@ -21,6 +22,7 @@ from train_ledger.ledger.state import RankState
 
 __all__ = ["RankFold"]
 
+_ASKING = (signal.SIGUSR1, signal.SIGUSR2)
 _COUNTERS = frozenset(name for name, field in FIELDS.items() if field.kind == "counter")
 
 
@@ -62,7 +64,9 @@ class RankFold:
         self.ended = False
         self.gone_t: float | None = None
         self.exception: str | None = None
+        self.raised_t: float | None = None
         self.signal: int | None = None
+        self.signal_t: float | None = None
         self.values: Mapping[str, float] = {}
         self.losses = Losses()
 
@@ -125,7 +129,7 @@ class RankFold:
         self.pace.completed()
         self.phases.step_completed()
         if self.ended or self.exception or self.signal:
-            self.ended, self.exception, self.signal = False, None, None
+            self._unend()
         if self.gone_t is not None and t > self.gone_t:
             self.gone_t = None
 
@@ -178,9 +182,9 @@ class RankFold:
         if fact.name == "run_start":
             self._start(fact.details)
         elif fact.name == "exception" and fact.details.get("fatal") is not False:
-            self.exception = _exception(fact.details)
+            self.exception, self.raised_t = _exception(fact.details), t
         elif fact.name == "signal":
-            self.signal = _whole(fact.details.get("number"))
+            self._hear_signal(_whole(fact.details.get("number")), t)
         elif fact.name == "run_end":
             self.ended = True
         elif fact.name == "log_every":
@@ -189,6 +193,11 @@ class RankFold:
             if self.reported_t is not None:
                 self.reported_every_s = max(self.reported_every_s, t - self.reported_t)
             self.reported_t = t
+
+    def _hear_signal(self, number: int | None, t: float) -> None:
+        """The first one that ends it is what ended it; some only ask it for a dump."""
+        if number is not None and number not in _ASKING and self.signal is None:
+            self.signal, self.signal_t = number, t
 
     def _time_of(self, fact: Event) -> float:
         if fact.name not in ("phase_start", "phase_end"):
@@ -201,8 +210,8 @@ class RankFold:
         if fact.t is None or not self._joins(max(fact.attempt, self.attempt), fact.host):
             return
         self._shown = None
-        if fact.fault in ("exception", "oom", "killed"):
-            self.exception = self.exception or _exception({"type": fact.fault, **fact.details})
+        if fact.fault in ("exception", "oom", "killed") and self.exception is None:
+            self.exception, self.raised_t = _exception({"type": fact.fault, **fact.details}), fact.t
 
     def _process(self, fact: Event) -> None:
         pid = fact.details.get("pid")
@@ -224,7 +233,12 @@ class RankFold:
         self.pid = _whole(details.get("pid"))
         server = details.get("worker_server")
         self.worker_server = server if isinstance(server, str) else None
-        self.ended, self.gone_t, self.exception, self.signal = False, None, None, None
+        self.gone_t = None
+        self._unend()
+
+    def _unend(self) -> None:
+        self.ended, self.exception, self.signal = False, None, None
+        self.raised_t = self.signal_t = None
 
     # -- what comes out
 
@@ -260,7 +274,9 @@ class RankFold:
             ended=self.ended,
             gone_t=self.gone_t,
             exception=self.exception,
+            raised_t=_less(self.raised_t, lead_s),
             signal=self.signal,
+            signal_t=_less(self.signal_t, lead_s),
             values=self.values,
             nonfinite_total=self.losses.total,
             nonfinite_since_t=_less(self.losses.since_t, lead_s),

@@ -21,11 +21,13 @@ class RankState:
     `step` and `step_t` are the last completed step and when it was completed (`first_step_t`: the first one
     of the attempt); `heard_t` is its last line of any kind; `phase` the innermost phase that is open.
     `worker_server` is where torch's own server of this rank answers ("unix:/path" or "tcp:127.0.0.1:port").
-    `gone_t` is when its process was found dead, `ended` that it said run_end. `nonfinite_total` counts the
-    steps of this attempt with a loss that was not finite (or vanished beside a non-finite gradient norm);
-    `nonfinite_since_t` and `nonfinite_since_step` are when and which the first was that 100 finite ones have
-    not followed, `nonfinite_step` and `nonfinite_t` which and when the last was. `values` are those of the
-    last completed step: of gauges its own alone, of counters the last that this attempt told.
+    `gone_t` is when its process was found dead, `ended` that it said run_end; `exception` is what it raised
+    and nobody caught, `signal` the first signal that was to end it, `raised_t` and `signal_t` are when.
+    `nonfinite_total` counts the steps of this attempt with a loss that was not finite (or vanished beside a
+    non-finite gradient norm); `nonfinite_since_t` and `nonfinite_since_step` are when and which the first was
+    that 100 finite ones have not followed, `nonfinite_step` and `nonfinite_t` which and when the last was.
+    `values` are those of the last completed step: of gauges its own alone, of counters the last that this
+    attempt told.
     `speaks_for_all` says that this is no rank but what a log tells of the job without naming one: nobody is
     to be blamed for it.
     """
@@ -47,7 +49,9 @@ class RankState:
     ended: bool = False
     gone_t: float | None = None
     exception: str | None = None
+    raised_t: float | None = None
     signal: int | None = None
+    signal_t: float | None = None
     values: Mapping[str, float] = field(default_factory=dict)
     nonfinite_total: int = 0
     nonfinite_since_t: float | None = None

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from train_ledger.answer import Diagnosis, NextCommand
-from train_ledger.hang import meant_instead
-from train_ledger.ledger import RunState
+from train_ledger.hang import SAID_AT_END, meant_instead
+from train_ledger.ledger import RankState, RunState
 from train_ledger.ops.hosts import is_host
 from train_ledger.run_dir import RunDir
 
@@ -51,7 +51,7 @@ def _look(run_dir: RunDir, state: RunState, diagnosis: Diagnosis) -> Iterable[Ne
     here = shlex.quote(str(run_dir.path))
     if diagnosis.cause.startswith("hang."):
         if diagnosis.cause == "hang.rank_died":
-            yield NextCommand("what each rank and its logs said at the end", f"train-ledger read {here}")
+            yield NextCommand(SAID_AT_END, f"train-ledger read {here}")
         else:
             for rank in diagnosis.ranks[:4]:
                 yield from _look_at_rank(state, rank)
@@ -80,7 +80,7 @@ def _hang(run_dir: RunDir, state: RunState, here: str) -> str:
 
 def _look_at_rank(state: RunState, rank: int) -> Iterable[NextCommand]:
     it = state.ranks.get(rank)
-    if it is None or it.pid is None or it.gone_t is not None or it.signal is not None:
+    if it is None or it.pid is None or _is_over(state, it):
         return
     command = f"py-spy dump --pid {it.pid}"
     if it.host and it.host != socket.gethostname():
@@ -88,6 +88,12 @@ def _look_at_rank(state: RunState, rank: int) -> Iterable[NextCommand]:
             return
         command = f"ssh {shlex.quote(it.host)} {command}"
     yield NextCommand(f"where rank {rank} stands now", command)
+
+
+def _is_over(state: RunState, rank: RankState) -> bool:
+    """Whether there is no process of it left to look at."""
+    has_ended = rank.gone_t is not None or rank.ended or rank.exception is not None or rank.signal is not None
+    return has_ended or state.state in ("stopped", "finished")
 
 
 def _restart(run: Mapping[str, Any]) -> Iterable[NextCommand]:

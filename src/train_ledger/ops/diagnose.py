@@ -19,8 +19,9 @@ from train_ledger.fields import LARGEST_WORLD_SIZE, read_world_size
 from train_ledger.hang import REPRODUCE, reproduced_by
 from train_ledger.ledger import Fold, RunState, gpu_price_per_hour, impact, known_at
 from train_ledger.ops.commands import next_commands
+from train_ledger.ops.deaths import ranks_here
 from train_ledger.ops.evidence import gather
-from train_ledger.ops.hang_cause import of_hang
+from train_ledger.ops.hang_cause import of_hang, without_contradictions
 from train_ledger.ops.hardware_cause import with_hardware
 from train_ledger.ops.words import step_clock
 from train_ledger.render import Picture, ranks_in_brief
@@ -55,7 +56,7 @@ def examine(
 ) -> Examined:
     """The same as `diagnose`, with the picture of the hang where there is one."""
     run = run_dir.read_run()
-    processes_seen = state is not None
+    looked_at = () if state is None else ranks_here(state)
     not_read: tuple[str, ...] = ()
     if state is None:
         state, not_read = observe(run_dir, config, at)
@@ -66,7 +67,7 @@ def examine(
         diagnosis = _of_alert(state, "restart_loop", firing["TrainingRestartLoop"])
     elif hung:
         evidence = gather(run_dir, config, state, until_t=at)
-        diagnosis = of_hang(state, evidence, processes_seen=processes_seen)
+        diagnosis = of_hang(state, evidence, looked_at)
         diagnosis = with_hardware(diagnosis, evidence.known, state, evidence.has_kernel_logs)
         diagnosis = _reproducible(diagnosis, run)
         picture = evidence.picture
@@ -83,7 +84,7 @@ def examine(
             evidence=(step_clock(state),),
         )
     told = replace(
-        diagnosis,
+        without_contradictions(diagnosis),
         hosts=_hosts(state, diagnosis.ranks),
         gpus=_gpus(state, diagnosis.ranks),
         impact=_impact(state, config, run, diagnosis),

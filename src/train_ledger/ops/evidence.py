@@ -25,6 +25,7 @@ from train_ledger.ops.log_evidence import (
     logs_of_run,
     read_logs,
 )
+from train_ledger.ops.outside import raised_as_ended
 from train_ledger.render import Picture
 from train_ledger.run_dir import RunDir
 
@@ -161,6 +162,7 @@ def knowledge_of(state: RunState, aborted: Collection[int] = ()) -> dict[int, Ra
 
     `aborted` are ranks that cannot say so themselves: a signal of their own library ended them.
     """
+    as_ended = raised_as_ended(state)
     return {
         rank: RankKnowledge(
             rank=rank,
@@ -170,6 +172,7 @@ def knowledge_of(state: RunState, aborted: Collection[int] = ()) -> dict[int, Ra
             gone=it.gone_t is not None,
             ended=it.ended,
             exception=it.exception,
+            raised_as_ended=rank in as_ended,
             signal=it.signal or (signal.SIGABRT if rank in aborted else None),
         )
         for rank, it in state.ranks.items()

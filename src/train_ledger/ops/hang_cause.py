@@ -7,38 +7,45 @@ victim.
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from train_ledger.answer import Confidence, Diagnosis, Finding, HangAnswer, RuledOut
-from train_ledger.hang import in_words
-from train_ledger.ledger import RankState, RunState
+from train_ledger.hang import contradicts, in_words, sure_of_fall
+from train_ledger.ledger import RunState
+from train_ledger.ops.deaths import deaths_of
 from train_ledger.ops.evidence import HangEvidence
+from train_ledger.ops.outside import ended_from_outside, ends_from_outside, stood_before
 from train_ledger.ops.words import step_clock
 from train_ledger.render import ranks_in_brief
 
-__all__ = ["of_hang"]
+__all__ = ["of_hang", "without_contradictions"]
 
 _MISMATCHES = {"collective_type_mismatch", "size_or_syntax_mismatch", "collective_dtype_mismatch", "cycle"}
+_LEVELS: tuple[Confidence, ...] = ("low", "medium", "high")
 _COMMUNICATING = ("forward", "backward", "optimizer")
-_FROM_OUTSIDE = {int(number): number.name for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
 _ALONE = ("data", "compile", "checkpoint_save", "checkpoint_load", "evaluation")
 
 
-def of_hang(state: RunState, evidence: HangEvidence, *, processes_seen: bool) -> Diagnosis:
+def of_hang(state: RunState, evidence: HangEvidence, looked_at: Collection[int]) -> Diagnosis:
     """The cause of a hang, from a folded state and what the dumps and stacks say.
 
-    `processes_seen` says whether somebody looked at the ranks' processes, so that none dead means something.
+    `looked_at` are the ranks whose processes somebody looked at, so that none dead means something.
     """
+    deaths = deaths_of(state, looked_at)
+    by_whom: tuple[str, ...] = ()
     answer = evidence.answer
     if _accuses_the_ended(state, answer, evidence.fallen):
         # What was dumped as they ended shows ranks on their way out; nobody is accused by that.
-        answer = replace(answer, findings=(), culprits=(), victims_of={}, kind=None)
+        answer = _without_findings(answer)
+        by_whom = () if evidence.fallen else (_by_whom(state),)
         cause, ranks = ("hang.rank_died", evidence.fallen) if evidence.fallen else ("unknown", ())
     else:
         cause, ranks = _cause(state, evidence)
     confidence = _confidence(answer, evidence, cause, ranks)
+    if cause == "hang.rank_died":
+        by_its_word = sure_of_fall(evidence.known, ranks, state.ranks)
+        confidence = max(confidence, by_its_word, key=_LEVELS.index)
     return Diagnosis(
         state=state.state,
         cause=cause,
@@ -47,9 +54,41 @@ def of_hang(state: RunState, evidence: HangEvidence, *, processes_seen: bool) ->
         since_step=state.step,
         since_t=state.last_step_t,
         evidence=tuple(_evidence(state, answer, evidence, ranks)),
-        ruled_out=(*answer.ruled_out, *_ruled_out(state, processes_seen)),
-        not_observed=(*answer.not_observed, *evidence.not_observed, *_unseen(processes_seen)),
+        ruled_out=(*answer.ruled_out, *_ruled_out(state), *deaths.ruled_out),
+        not_observed=(*by_whom, *answer.not_observed, *evidence.not_observed, *deaths.not_observed),
         details=answer,
+    )
+
+
+def without_contradictions(diagnosis: Diagnosis) -> Diagnosis:
+    """The same one; what it names is not ruled out beside it, by whomever."""
+    findings = diagnosis.details.findings if diagnosis.details else ()
+    named = [diagnosis.cause, *(finding.kind for finding in findings)]
+    left = tuple(it for it in diagnosis.ruled_out if not any(contradicts(it, name) for name in named))
+    details = diagnosis.details
+    if details is not None:
+        kept = (it for it in details.ruled_out if not any(contradicts(it, name) for name in named))
+        details = replace(details, ruled_out=tuple(kept))
+    return replace(diagnosis, ruled_out=left, details=details)
+
+
+def _by_whom(state: RunState) -> str:
+    ends = ends_from_outside(state)
+    who = "every rank" if len(ends) == len(state.ranks) else ranks_in_brief(sorted(ends))
+    were = "was" if len(ends) == 1 or who == "every rank" else "were"
+    return (
+        f"{who} {were} ended from outside ({', '.join(sorted({*ends.values()}))}), and by whom does not show"
+    )
+
+
+def _without_findings(answer: HangAnswer) -> HangAnswer:
+    """What is left of it is what was not seen: what it ruled out rests on the same dumps."""
+    return replace(
+        HangAnswer("cannot_tell"),
+        unreadable=answer.unreadable,
+        missing_dumps=answer.missing_dumps,
+        stale=answer.stale,
+        not_observed=answer.not_observed,
     )
 
 
@@ -64,28 +103,6 @@ def _cause(state: RunState, evidence: HangEvidence) -> tuple[str, tuple[int, ...
     return _without_a_finding(evidence, state)
 
 
-def _ended_from_outside(state: RunState) -> str | None:
-    """By what somebody, the scheduler or the launcher ended every rank; None where they did not."""
-    ends = {_end_from_outside(it) for it in state.ranks.values()}
-    if not ends or None in ends or len(state.ranks) < (state.world_size or 1):
-        return None
-    return ", ".join(sorted(str(end) for end in ends))
-
-
-def _end_from_outside(rank: RankState) -> str | None:
-    if rank.exception is not None:
-        return "Ctrl-C" if rank.exception.startswith("KeyboardInterrupt") else None
-    return _FROM_OUTSIDE.get(rank.signal or 0)
-
-
-def _stood_before(state: RunState) -> bool:
-    """Whether the run had stood still for longer than its limit by the time it was ended."""
-    if state.last_step_t is None:
-        return False
-    ended_t = max(it.heard_t or 0.0 for it in state.ranks.values())
-    return ended_t - state.last_step_t > state.stall_threshold_s
-
-
 def _accuses_the_ended(state: RunState, answer: HangAnswer, fallen: Collection[int]) -> bool:
     """Whether the dumps accuse ranks that were ended from outside, and that is no sign of a hang.
 
@@ -95,10 +112,10 @@ def _accuses_the_ended(state: RunState, answer: HangAnswer, fallen: Collection[i
     if answer.kind in _MISMATCHES:
         return False
     if answer.kind in (None, "no_mismatch"):
-        some = any(map(_end_from_outside, state.ranks.values())) and not fallen
-        return _ended_from_outside(state) is not None or (some and not _stood_before(state))
-    others = [state.ranks[rank] for rank in answer.culprits if rank in state.ranks and rank not in fallen]
-    return bool(others) and all(map(_end_from_outside, others)) and not _stood_before(state)
+        some = bool(ends_from_outside(state)) and not fallen
+        return ended_from_outside(state) is not None or (some and not stood_before(state))
+    others = [rank for rank in answer.culprits if rank in state.ranks and rank not in fallen]
+    return bool(others) and ends_from_outside(state).keys() >= {*others} and not stood_before(state)
 
 
 def _dead_first(evidence: HangEvidence) -> tuple[int, ...]:
@@ -173,7 +190,7 @@ def _evidence(
     state: RunState, answer: HangAnswer, evidence: HangEvidence, ranks: Iterable[int]
 ) -> Iterable[str]:
     yield step_clock(state)
-    if end := _ended_from_outside(state):
+    if end := ended_from_outside(state):
         yield f"every rank was ended from outside ({end}): by somebody, the scheduler or the launcher"
     if answer.findings:  # they quote stacks, exceptions and phases of their culprits themselves
         for finding in answer.findings:
@@ -186,20 +203,8 @@ def _evidence(
     yield from evidence.tally
 
 
-def _unseen(processes_seen: bool) -> Iterable[str]:
-    if not processes_seen:
-        yield "processes: whether each still lives is looked at by `train-ledger watch` alone"
-
-
-def _ruled_out(state: RunState, processes_seen: bool) -> Iterable[RuledOut]:
+def _ruled_out(state: RunState) -> Iterable[RuledOut]:
     if state.phase is None:
         yield RuledOut("a checkpoint, an evaluation or the start-up that takes long", "no such phase is open")
     if state.attempt == 0 or state.step is not None:
         yield RuledOut("a restart under way", f"attempt {state.attempt} has not been followed by another")
-    ranks = state.ranks.values()
-    if (
-        processes_seen
-        and ranks
-        and not any(it.gone_t is not None or it.exception or it.signal in _FROM_OUTSIDE for it in ranks)
-    ):
-        yield RuledOut("hang.rank_died", f"no process of the {len(ranks)} ranks was seen dead, none raised")

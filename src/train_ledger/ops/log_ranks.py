@@ -15,6 +15,7 @@ from dataclasses import replace
 from train_ledger.hang import RankKnowledge
 from train_ledger.hang.knowledge import OTHER_GROUP, Brought, TimedOut
 from train_ledger.ops.no_dump import reason_of
+from train_ledger.ops.outside import FROM_OUTSIDE
 from train_ledger.sources import Ended, LogReading, Raised, Said
 
 __all__ = ["known_by_logs"]
@@ -116,8 +117,12 @@ def _add_ends(found: dict[int, RankKnowledge], reading: LogReading) -> None:
         if raised.rank in found and found[raised.rank].exception is None:
             at = _AT.search(raised.frame or "")
             place = f" (at {at[1].rpartition('/')[2]}:{at[2]})" if at else ""
+            it = found[raised.rank]
             found[raised.rank] = replace(
-                found[raised.rank], exception=raised.exception + place, raised_in=raised.source
+                it,
+                exception=raised.exception + place,
+                raised_in=raised.source,
+                raised_as_ended=it.signal in FROM_OUTSIDE,  # its own lines say that, and of no exception
             )
     for end in reading.ended:
         if end.rank not in found:

@@ -99,6 +99,8 @@ def what_happened(finding: Finding, answer: HangAnswer | None = None) -> str:
     several = len(finding.culprits) > 1
     if not finding.culprits:
         return _without_culprit(finding, answer)
+    if finding.kind == "missing_ranks" and finding.op is None and finding.group is None:
+        return f"{who} fell by {'themselves' if several else 'itself'}: raised, left or died"
     return {
         "collective_type_mismatch": f"{who} came with {op}, the others with {others}",
         "size_or_syntax_mismatch": f"{who} came to {op} with sizes that differ from the others'",

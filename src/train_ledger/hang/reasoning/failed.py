@@ -34,7 +34,7 @@ def reopened(
 ) -> list[GroupView]:
     """The same groups; what failed is pending in them."""
     waiting = {rank for view in views for rank in view.waiting}
-    victims = {rank for rank, it in known.items() if it.exception and rank not in fallen}
+    victims = {rank for rank, it in known.items() if _was_thrown_out(it) and rank not in fallen}
     last = {dump.rank: dump.last for dump in dumps if dump.last and dump.rank in victims - waiting}
     failed: dict[int, list[int]] = {}
     for place, view in enumerate(views):
@@ -51,6 +51,10 @@ def reopened(
         _reopened(view, failed[place], known, victims) if place in failed else view
         for place, view in enumerate(views)
     ]
+
+
+def _was_thrown_out(rank: RankKnowledge) -> bool:
+    return rank.exception is not None and not rank.raised_as_ended
 
 
 def _reopened(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
-from train_ledger.answer import Confidence, Finding, HangAnswer, RuledOut
+from train_ledger.answer import Confidence, Finding, HangAnswer
 from train_ledger.hang.dumps.dump_files import Dumps
 from train_ledger.hang.dumps.held import KEPT_P2P
+from train_ledger.hang.fall import is_over, sure_of_fall
 from train_ledger.hang.knowledge import in_words
 from train_ledger.hang.reasoning.groups import GroupView
 from train_ledger.hang.reasoning.laggards import Wait
@@ -15,15 +16,14 @@ from train_ledger.hang.reasoning.roots import Roots
 from train_ledger.hang.stacks import frame_of
 from train_ledger.hang.verdict.causes import Signs, suspect
 from train_ledger.hang.verdict.evidence import Evidence
-from train_ledger.hang.verdict.findings import confidence_of, finding_of
+from train_ledger.hang.verdict.findings import LEVELS, confidence_of, finding_of
 from train_ledger.hang.verdict.next_commands import next_commands
 from train_ledger.hang.verdict.rank_lines import of_rank
+from train_ledger.hang.verdict.ruled_out import ruled_out
 from train_ledger.hang.verdict.told import raised, told, undecided
 from train_ledger.render import ranks_in_brief
 
 __all__ = ["conclude"]
-
-_LEVELS: tuple[Confidence, ...] = ("low", "medium", "high")
 
 
 def conclude(
@@ -53,7 +53,7 @@ def conclude(
     return HangAnswer(
         verdict=verdict,
         culprits=tuple(sorted({rank for finding in findings for rank in finding.culprits})),
-        confidence=by_logs.confidence if by_logs else _confidence(found, findings, evidence, verdict),
+        confidence=by_logs.confidence if by_logs else _confidence(found, findings, evidence, world, verdict),
         kind=first.kind if first else None,
         seq=first.seq if first else None,
         op=first.op if first else None,
@@ -63,7 +63,7 @@ def conclude(
         unreadable=read.unreadable,
         missing_dumps=missing,
         stale=read.stale,
-        ruled_out=tuple(_ruled_out(found, views, evidence, gaps)),
+        ruled_out=tuple(ruled_out(findings, found, views, evidence, gaps)),
         not_observed=tuple(_not_observed(found, views, evidence, gaps, by_logs or bool(findings))),
         next=tuple(next_commands(findings, evidence, [*read.stale, *(it.file for it in read.unreadable)])),
     )
@@ -80,13 +80,15 @@ def _verdict(
     return "no_hang"
 
 
-def _confidence(found: Roots, findings: Sequence[Finding], evidence: Evidence, verdict: str) -> Confidence:
+def _confidence(
+    found: Roots, findings: Sequence[Finding], evidence: Evidence, world: Sequence[int], verdict: str
+) -> Confidence:
     """That of the weakest accusation: one wrong name spoils the answer."""
     accusing = [root for root in found.roots if root.culprits] or list(found.roots)
     if accusing:
-        return min((confidence_of(root, evidence) for root in accusing), key=_LEVELS.index)
+        return min((confidence_of(root, evidence) for root in accusing), key=LEVELS.index)
     if findings:
-        return "medium" if len(evidence.fallen) == 1 else "low"
+        return sure_of_fall(evidence.known, evidence.fallen, world)
     return "low" if verdict == "cannot_tell" else "medium"
 
 
@@ -101,7 +103,7 @@ def _of_the_fallen(evidence: Evidence, world: Sequence[int]) -> Finding:
         group=None,
         seq=None,
         op=None,
-        waiting=tuple(sorted({*world}.difference(culprits))),
+        waiting=tuple(_left_waiting(world, evidence)),
         frame=frame_of(stack) if stack else None,
         cause_suspected=suspicion.cause,
         fix=suspicion.fix,
@@ -114,36 +116,12 @@ def _of_the_fallen(evidence: Evidence, world: Sequence[int]) -> Finding:
     )
 
 
-def _ruled_out(
-    found: Roots, views: Sequence[GroupView], evidence: Evidence, gaps: Sequence[str]
-) -> Iterator[RuledOut]:
-    if not evidence.dumps:
-        return
-    kinds = {root.kind for root in found.roots}
-    if not views:
-        if not gaps:
-            yield RuledOut("a collective that hangs", f"nothing is pending in {_counted(evidence.dumps)}")
-        return
-    if not any("mismatch" in kind and kind != "no_mismatch" for kind in kinds):
-        yield RuledOut(
-            "mismatch of operation, size or type",
-            f"at the first pending number of {_groups(views)} all that came brought the same",
-        )
-    if "cycle" not in kinds:
-        yield RuledOut("ranks that wait for each other", "the waits of all groups lead to an end")
-    is_seen = all(root.seen for root in found.roots)
-    if kinds & {"missing_ranks", "p2p_unpaired"} and "no_mismatch" not in kinds and is_seen:
-        yield RuledOut("the fabric", "who waits, waits for a rank that has not come")
-    if kinds == {"no_mismatch"}:
-        yield RuledOut("a rank that did not come", "every member issued the pending operation")
-
-
-def _counted(dumps: Collection[int]) -> str:
-    return "the one dump" if len(dumps) == 1 else f"{len(dumps)} dumps"
-
-
-def _groups(views: Sequence[GroupView]) -> str:
-    return views[0].label if len(views) == 1 else f"each of {len(views)} groups"
+def _left_waiting(world: Sequence[int], evidence: Evidence) -> Iterator[int]:
+    """Who fell with others, or was ended, waits for nobody any more."""
+    for rank in sorted({*world}.difference(evidence.fallen)):
+        known = evidence.known.get(rank)
+        if known is None or not is_over(known):
+            yield rank
 
 
 def _gaps(missing: Sequence[int], read: Dumps, evidence: Evidence) -> Iterator[str]:

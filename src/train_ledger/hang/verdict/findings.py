@@ -7,6 +7,7 @@ from math import inf
 
 from train_ledger.answer import Confidence, Finding
 from train_ledger.hang.dumps.dump import Dump, Op
+from train_ledger.hang.fall import sure_of_fall
 from train_ledger.hang.knowledge import in_words
 from train_ledger.hang.reasoning.groups import GroupView
 from train_ledger.hang.reasoning.roots import Root
@@ -16,7 +17,10 @@ from train_ledger.hang.verdict.evidence import Evidence, suspicion_of, with_fail
 from train_ledger.hang.verdict.rank_lines import of_rank, timeouts_line
 from train_ledger.render import ranks_in_brief
 
-__all__ = ["confidence_of", "finding_of"]
+__all__ = ["LEVELS", "confidence_of", "finding_of"]
+
+LEVELS: tuple[Confidence, ...] = ("low", "medium", "high")
+"""Each is surer than the one before."""
 
 _SHOWN = 3
 _MOST_LINES = 9
@@ -59,8 +63,22 @@ def _shortened(lines: Sequence[str]) -> Sequence[str]:
 def confidence_of(root: Root, evidence: Evidence) -> Confidence:
     """High: dumps of all members and a clear majority, or the stack agrees. Low: a dump is missing.
 
-    Low, too, where the wait had only begun when the dumps were written: it may have ended since.
+    Low, too, where the wait had only begun when the dumps were written: it may have ended since. Who raised
+    does not come any more: that counts beside the dumps.
     """
+    by_dumps = _by_dumps(root, evidence)
+    if not _fell(root, evidence):
+        return by_dumps
+    by_its_word = sure_of_fall(evidence.known, root.culprits, {*root.view.group.ranks, *evidence.dumps})
+    return max(by_dumps, by_its_word, key=LEVELS.index)
+
+
+def _fell(root: Root, evidence: Evidence) -> bool:
+    """Whether it is about ranks that are known to have fallen by themselves."""
+    return bool(root.culprits) and {*root.culprits} <= {*evidence.fallen}
+
+
+def _by_dumps(root: Root, evidence: Evidence) -> Confidence:
     if _is_young(root, evidence):
         return "low"
     stands = {stand_of(evidence.stacks[rank]).where for rank in root.culprits if rank in evidence.stacks}
@@ -149,7 +167,12 @@ def _since(root: Root, evidence: Evidence) -> str:
 
 
 def _is_young(root: Root, evidence: Evidence) -> bool:
-    """Whether it is a wait, not a difference, and had begun right before the dump was written."""
+    """Whether it is a wait, not a difference, and had begun right before the dump was written.
+
+    A wait for who has fallen is none of a job that runs, however young it was.
+    """
+    if _fell(root, evidence):
+        return False
     return root.mismatch is None and -_YOUNG_S < _pending_s(root, evidence) < _YOUNG_S
 
 

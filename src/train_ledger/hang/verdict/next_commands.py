@@ -10,19 +10,21 @@ from pathlib import Path
 
 from train_ledger.answer import Finding, HangAnswer, NextCommand
 from train_ledger.hang.dumps.misplaced import meant_instead
+from train_ledger.hang.fall import is_over
 from train_ledger.hang.stacks.frames import parse_frame
 from train_ledger.hang.verdict.causes import is_in_code
 from train_ledger.hang.verdict.evidence import Evidence
 from train_ledger.hang.verdict.reproduce import RANKS, reproduction
 from train_ledger.render import ranks_in_brief
 
-__all__ = ["REPRODUCE", "next_commands", "reproduced_by"]
+__all__ = ["REPRODUCE", "SAID_AT_END", "next_commands", "reproduced_by"]
 
 _HARDWARE = "sudo dmesg -T | grep -iE 'xid|nvlink|mlx5|pcie' | tail -40; nvidia-smi -q -d ECC,PERFORMANCE"
 _SHOWN = 2
 _PARTED = {"collective_type_mismatch", "size_or_syntax_mismatch", "collective_dtype_mismatch", "cycle"}
 _HOSTS = 16
 _FRAMES = 60
+SAID_AT_END = "what each rank and its logs said at the end"
 REPRODUCE = f"reproduce it on {RANKS} ranks: DETAIL raises at the call that differs"
 
 
@@ -32,11 +34,8 @@ def next_commands(
     """Commands that can be pasted as they are, the most telling first."""
     kinds = {finding.kind for finding in findings}
     culprits = [rank for finding in findings for rank in finding.culprits]
-    for rank in culprits[:_SHOWN]:
-        yield from _log_of(rank, evidence)
     run = _run_of(evidence, unread)
-    if unseen := [rank for rank in culprits if _lives_unseen(rank, evidence)]:
-        yield _stacks_of(unseen, evidence, run)
+    yield from _of_culprits(culprits, evidence, run)
     if first := next((it for it in findings if it.kind in _PARTED and it.culprits), None):
         yield from _entries_of(first, evidence)
     if kinds & {"completion_laggard", "no_mismatch"}:
@@ -51,8 +50,18 @@ def next_commands(
         if not evidence.dumps:
             yield from meant_instead(unread)
         yield from _logs_of_the_raised(evidence)
-        if not (evidence.known and all(it.gone for it in evidence.known.values())):
+        if not (evidence.known and all(map(is_over, evidence.known.values()))):
             yield NextCommand("no rank is named: who stands where in its code", _stacks_at([], run))
+
+
+def _of_culprits(culprits: Sequence[int], evidence: Evidence, run: str | None) -> Iterator[NextCommand]:
+    """Where they stand; of who has ended, what was last heard."""
+    for rank in culprits[:_SHOWN]:
+        yield from _log_of(rank, evidence)
+    if run and any(_ended_unseen(rank, evidence) for rank in culprits):
+        yield NextCommand(SAID_AT_END, shlex.join(["train-ledger", "read", run]))
+    if unseen := [rank for rank in culprits if _lives_unseen(rank, evidence)]:
+        yield _stacks_of(unseen, evidence, run)
 
 
 def reproduced_by(answer: HangAnswer, command: str | None) -> HangAnswer:
@@ -79,7 +88,13 @@ def _script(evidence: Evidence) -> str | None:
 
 def _lives_unseen(rank: int, evidence: Evidence) -> bool:
     known = evidence.known.get(rank)
-    return rank not in evidence.stacks and not (known and (known.gone or known.raised_in))
+    return rank not in evidence.stacks and not (known and is_over(known))
+
+
+def _ended_unseen(rank: int, evidence: Evidence) -> bool:
+    """Whether nothing of it runs that could be looked at, and no line of a log is known instead."""
+    known = evidence.known.get(rank)
+    return known is not None and is_over(known) and known.raised_in is None
 
 
 def _log_of(rank: int, evidence: Evidence) -> Iterator[NextCommand]:
