@@ -109,6 +109,14 @@ def test_the_logs_of_a_run_directory_are_of_one_run_however_they_are_named(tmp_p
     assert numbered(first, second) == numbered(tmp_path)
 
 
+def test_the_folder_of_logs_that_a_run_names_is_of_that_run(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    log(run / "logs" / "a.log", [1, 2, 3])
+    log(tmp_path / "elsewhere" / "b.log", [2, 3])
+    (run / "run.json").write_text('{"log_dir": "../elsewhere"}')
+    assert numbered(run) == [(1, 0), (2, 0), (3, 0), (2, 1), (3, 1)]
+
+
 def test_the_files_below_one_launchers_attempts_are_of_one_run_and_two_launchers_are_two(
     tmp_path: Path,
 ) -> None:

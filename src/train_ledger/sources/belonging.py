@@ -29,7 +29,12 @@ class Belonging:
     def __init__(self) -> None:
         self._ranks: dict[str, RankStreams] = {}
         self._runs: dict[str, str | None] = {}
+        self._named: dict[str, str] = {}
         self._last: tuple[str, str, AttemptCount] | None = None
+
+    def include(self, folder: Path, run: Path) -> None:
+        """What lies below `folder` is of this run directory, though elsewhere."""
+        self._named[os.path.abspath(folder)] = os.path.abspath(run)
 
     def attempts(self, path: Path, place: LogPlace) -> AttemptCount:
         """The count for the next file; parts of a rotated log follow each other, as `parts_in_order` does."""
@@ -46,7 +51,8 @@ class Belonging:
     def _run_of(self, path: Path, place: LogPlace) -> str | None:
         folder = os.path.dirname(os.path.abspath(path))
         if folder not in self._runs:
-            self._runs[folder] = _run_directory(Path(folder))
+            named = (self._named.get(str(it)) for it in (Path(folder), *Path(folder).parents))
+            self._runs[folder] = next(filter(None, named), None) or _run_directory(Path(folder))
         if self._runs[folder] is not None:
             return self._runs[folder]
         if place.attempt is not None and (place.rank is not None or place.local_rank is not None):

@@ -81,6 +81,9 @@ class FactReading:
         return newest
 
     def __iter__(self) -> Iterator[Fact]:
+        for run in filter(is_run, self._paths):
+            for folder in RunDir(run).log_folders():
+                self._belonging.include(folder, run)
         every = _files(self._paths, self._miss)
         found = parts_in_order(itertools.islice(every, _MOST_FILES))
         if (beyond := next(every, None)) is not None:
