@@ -292,6 +292,16 @@ def test_a_compiled_step_is_compiled_as_before(collectives: Collectives) -> None
     assert step(torch.ones(2)).tolist() == [2.0, 2.0]
 
 
+def test_a_compiled_model_with_buffers_trains_as_before(collectives: Collectives) -> None:
+    layers = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.BatchNorm1d(4))
+    model = torch.nn.parallel.DistributedDataParallel(layers)
+    compiled = torch.compile(model, backend="eager")
+    for _ in range(6):
+        compiled(torch.ones(2, 4)).sum().backward()
+        found = collectives.step()
+    assert found.keys() == {"compute_s", "comm_wait_s"}
+
+
 def test_without_a_process_group_there_is_nothing_to_say() -> None:
     made = Collectives(lambda about, message: None)
     assert made.step() == {}

@@ -149,6 +149,7 @@ class Collectives:
         if stored is None:
             return
         wrapper = functools.wraps(getattr(owner, name))(made(getattr(owner, name)))
+        _keep_from_compiler(wrapper)
         try:
             setattr(owner, name, wrapper)
         except (AttributeError, TypeError):  # a class that is closed to us
@@ -256,6 +257,17 @@ class Collectives:
             return call()
         finally:
             self.clock.end_wait(start)
+
+
+def _keep_from_compiler(wrapper: Any) -> None:
+    """torch.compile leaves what is written in C to run as it is, and is to leave what stands in its place."""
+    wrapper._torchdynamo_disable = True
+    frames: Any = getattr(sys.modules.get("torch._C._dynamo"), "eval_frame", None)
+    strategy, action = (getattr(frames, name, None) for name in ("_FrameExecStrategy", "_FrameAction"))
+    if strategy is not None and action is not None:
+        frames.set_code_exec_strategy(wrapper.__code__, strategy(action.SKIP, action.SKIP))
+    elif hasattr(frames, "skip_code"):  # an older torch
+        frames.skip_code(wrapper.__code__)
 
 
 def _is_imported() -> bool:
