@@ -159,3 +159,14 @@ def test_what_could_not_be_read_is_counted_over_all_files_and_over_those_made_an
     assert logs.bad_lines == {"not_json": 4}
     assert logs.where == {"not_json": "structured_logs/training.global_rank_0.20260101-ab.jsonl"}
     logs.close()
+
+
+def test_logs_beyond_a_limit_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("train_ledger.sources.log_folders._MOST_FILES", 1)
+    for name in "ab":
+        written(tmp_path / "logs" / name, line(1), T0)
+    logs = RunLogs(RunDir(tmp_path))
+    logs.poll()
+    assert (logs.files, logs.bad_lines) == (1, {"too_many_logs": 1})
+    assert logs.last_problem == f"{tmp_path}: logs beyond the first 1 are not followed"
+    logs.close()

@@ -31,20 +31,24 @@ class LogFollower(Follower):
         now = time.monotonic()
         if not self._listed or now - self._listed_s >= _LISTING_S:
             self._listed_s = now
-            self._listed = [
-                Name(series, 0, path) for series, path in enumerate(sorted(set(self._found()))[:_MOST_FILES])
-            ]
+            found = sorted(set(self._found()))
+            if len(found) > _MOST_FILES:
+                folder, why = str(self.path), f"logs beyond the first {_MOST_FILES:,} are not followed"
+                self.troubles.count(folder, "too_many_logs", why)
+            self._listed = [Name(series, 0, path) for series, path in enumerate(found[:_MOST_FILES])]
         return self._listed
 
     def _found(self) -> Iterator[str]:
         run_dir = self._run_dir
         for folder in (*run_dir.log_folders(), run_dir.structured_logs):
-            yield from _below(folder, "")
-        yield from _below(run_dir.hardware, ".kern.log")
+            yield from self._below(folder, "")
+        yield from self._below(run_dir.hardware, ".kern.log")
 
+    def _below(self, folder: Path, end: str) -> Iterator[str]:
+        for at, below, names in os.walk(folder, onerror=self._unread):
+            below[:] = [name for name in below if not name.startswith(".")]
+            wanted = (it for it in names if not it.startswith(".") and it.endswith(end))
+            yield from (os.path.join(at, name) for name in wanted if not name.endswith(_PACKED))
 
-def _below(folder: Path, end: str) -> Iterator[str]:
-    for at, below, names in os.walk(folder):
-        below[:] = [name for name in below if not name.startswith(".")]
-        wanted = (it for it in names if not it.startswith(".") and it.endswith(end))
-        yield from (os.path.join(at, name) for name in wanted if not name.endswith(_PACKED))
+    def _unread(self, error: OSError) -> None:
+        self.troubles.met(str(error.filename or self.path), error, may_be_absent=True)

@@ -274,6 +274,17 @@ def test_faults_that_logs_tell_of_are_marked(tmp_path: Path) -> None:
     assert gantt.tally.faults == 1
 
 
+def test_faults_of_logs_that_lie_elsewhere_are_marked(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    fleet.write(run, hosts=1, ranks_per_host=2, steps=5)
+    (run / "run.json").write_text('{"log_dir": "../elsewhere"}')
+    (tmp_path / "elsewhere").mkdir()
+    line = "1800000030.5 kernel: NVRM: Xid (PCI:0000:10:00): 79, pid=1, GPU has fallen off\n"
+    (tmp_path / "elsewhere" / "dmesg.log").write_text(line)
+    gantt, _ = drawn(run)
+    assert gantt.tally.faults == 1
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_of_damaged_files_the_trace_is_still_one(seed: int, tmp_path: Path) -> None:
     chance = random.Random(seed)

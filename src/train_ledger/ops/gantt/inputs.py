@@ -91,10 +91,11 @@ def _titan_files(folder: Path) -> list[Path]:
 
 
 def _logs(path: Path) -> list[Path]:
-    """Those of a run directory, and its kernels' logs."""
+    """Those of a run wherever they lie, but of no folder that holds its signals; its kernels' logs."""
     run = RunDir(path)
     kernels = sorted(run.hardware.glob("*.kern.log")) if run.hardware.is_dir() else []
-    return ([run.logs] if run.logs.is_dir() else []) + kernels
+    folders = (it for it in run.log_folders() if it.is_dir())
+    return [it for it in folders if not run.path.resolve().is_relative_to(it.resolve())] + kernels
 
 
 def _rank_by_head(path: Path) -> int:
