@@ -178,3 +178,24 @@ def test_a_timer_that_tells_what_no_step_takes_moves_no_clock(told: float) -> No
         fold.add(Step(1000.0 + number, number, 0, values={"step_time_s": step_time_s}))
     state = fold.state(1010.0)
     assert (state.last_step_t, state.p50_step_time_s) == (1008.0, 1.0)
+
+
+@pytest.mark.parametrize("wrong", [Step(0.0, 5, 0), Event(1.0, "ckpt_saved", 0, 5)])
+def test_a_single_line_with_a_time_that_is_none_moves_no_clock(wrong: Fact) -> None:
+    """As of a writer that once said "t": 0; a clock that was set back stays so."""
+    fold = Fold("r42", Config())
+    for number in (*range(1, 5), *range(6, 10)):
+        fold.add(Step(1.7e9 + number, number, 0))
+        if number == 4:
+            fold.add(wrong)
+    assert fold.state(1.7e9 + 10).last_step_t == 1.7e9 + 9
+    assert fold.carried(0.0) == 0.0
+
+
+def test_a_clock_that_was_set_back_for_good_is_carried_on() -> None:
+    fold = Fold("r42", Config())
+    for number in range(1, 10):
+        fold.add(Step(1.7e9 + number - (7200.0 if number >= 5 else 0.0), number, 0))
+    state = fold.state(1.7e9 + 10)
+    assert 1.7e9 + 7 < (state.last_step_t or 0.0) < 1.7e9 + 10
+    assert 7190.0 < fold.carried(0.0) < 7201.0

@@ -27,6 +27,9 @@ Lap = tuple[int, int]
 _JUMP_S = 5.0
 """Lines of one rank may come out of order by less; more is a jump."""
 
+_STRAY_S = 3600.0
+"""A single line that is so much too early tells a wrong time (0, say): the next one goes on as before."""
+
 _SHARED_STEPS = 5
 _ZERO_STEPS = 10_000
 _WAITING_STEPS = 200_000
@@ -40,16 +43,18 @@ class RankClock:
     monitor does, and says run_start): a loop that leaves checkpoints out must not lose their duration.
     """
 
-    __slots__ = ("_last_step", "_last_t", "shift_s", "steady_timer")
+    __slots__ = ("_fell_back_s", "_last_step", "_last_t", "shift_s", "steady_timer")
 
     def __init__(self) -> None:
         self.shift_s = 0.0
         self.steady_timer = False
         self._last_t: float | None = None
         self._last_step: int | None = None
+        self._fell_back_s = 0.0
 
     def new_attempt(self, *, same_host: bool) -> None:
         self._last_step = None
+        self._fell_back_s = 0.0
         if not same_host:
             self.shift_s = 0.0
             self._last_t = None
@@ -57,9 +62,9 @@ class RankClock:
     def of_event(self, t: float) -> float:
         """The carried time of a line that is no step."""
         t += self.shift_s
-        if self._last_t is not None and t < self._last_t - _JUMP_S:
-            self.shift_s += self._last_t - t
-            t = self._last_t
+        if self._last_t is not None:
+            passed_s = t - self._last_t
+            t = self._moved(t, passed_s, passed_s if passed_s < -_JUMP_S else 0.0)
         self._last_t = t if self._last_t is None else max(t, self._last_t)
         return t
 
@@ -70,13 +75,20 @@ class RankClock:
         """
         t = step.t + self.shift_s
         if previous_t is not None and self._last_step is not None and step.step > self._last_step:
-            jump = self._jump(t - previous_t, step, step.step - self._last_step, paused)
-            self.shift_s -= jump
-            t -= jump
+            passed_s = t - previous_t
+            t = self._moved(t, passed_s, self._jump(passed_s, step, step.step - self._last_step, paused))
         if self._last_step is None or step.step > self._last_step:
             self._last_step = step.step
         self._last_t = t if self._last_t is None else max(t, self._last_t)
         return t
+
+    def _moved(self, t: float, passed_s: float, jump_s: float) -> float:
+        """The time `t` of a line without its clock's jump, which is kept, or is taken back with this line."""
+        if not jump_s and self._fell_back_s and passed_s > self._fell_back_s / 2:
+            jump_s = self._fell_back_s
+        self._fell_back_s = -jump_s if jump_s < -_STRAY_S else 0.0
+        self.shift_s -= jump_s
+        return t - jump_s
 
     def carried(
         self, steps: Sequence[PlainStep], previous_step: int, previous_t: float
@@ -88,6 +100,8 @@ class RankClock:
         """
         times = [step.t + self.shift_s for step in steps]
         if self._last_step != previous_step or times[0] < previous_t or sorted(times) != times:
+            return None
+        if self._fell_back_s:
             return None
         if self.steady_timer:
             passed_s = [*map(sub, times, [previous_t, *times[:-1]])]
