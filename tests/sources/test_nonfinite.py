@@ -37,3 +37,12 @@ def test_a_step_that_the_scaler_skipped_has_an_infinite_norm_by_right() -> None:
 def test_what_a_format_suspects_is_told_once_with_what_is_seen_here() -> None:
     suspected = Fault(None, "nan_suspected", 0, 4)
     assert faults(step(3, loss=math.nan), suspected, Fault(None, "oom", 0, 4)) == [(3, "loss"), (4, None)]
+
+
+def test_an_attempt_that_counts_its_skips_anew_begins_with_one() -> None:
+    before = step(9, skipped=5.0, grad_norm=1.0)
+    assert faults(before, step(1, skipped=1.0, grad_norm=math.inf)) == []
+
+
+def test_the_mean_of_an_evaluation_over_training_data_is_a_loss() -> None:
+    assert faults(step(6, train_loss=math.nan, val_loss=2.0)) == [(6, "train_loss")]

@@ -529,3 +529,22 @@ def test_a_folder_of_logs_that_holds_the_run_is_read_once(tmp_path: Path) -> Non
         path.write_text(megatron(7))
     _, files = read(tmp_path)
     assert sorted(Path(it.path).name for it in files) == ["a.log", "b.log", "run.json"]
+
+
+# -- what looks like trouble and is none
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "WARNING: if CUDA runs out, as in CUDA out of memory, take a smaller batch\n",
+        "job:\n  rank: 3\n  exitcode: 1\n",
+    ],
+)
+def test_advice_and_settings_are_no_faults(text: str) -> None:
+    assert faults_of(text) == []
+
+
+def test_the_name_of_a_stream_is_no_host() -> None:
+    (step,) = steps_of("stdout:" + megatron(7))
+    assert (step.step, step.host) == (7, None)

@@ -18,7 +18,7 @@ __all__ = ["Nonfinite"]
 _HEALTHY_STEPS = 100
 """A fault after so many finite steps is another one."""
 _MOST_RANKS = 1 << 20
-_WATCHED = ("loss", "loss_max", "grad_norm")
+_WATCHED = ("loss", "loss_max", "train_loss", "grad_norm")
 
 
 class Nonfinite:
@@ -56,7 +56,7 @@ class Nonfinite:
         before = self._skipped.get(fact.rank, 0.0)
         if skipped is not None and len(self._skipped) < _MOST_RANKS:
             self._skipped[fact.rank] = skipped
-        by_scale = skipped is not None and skipped > before
+        by_scale = skipped is not None and 0 < skipped != before  # less than before: an attempt counts anew
         for name in _WATCHED:
             value = values.get(name)
             if value is not None and not math.isfinite(value) and not (by_scale and name == "grad_norm"):

@@ -106,7 +106,7 @@ class Epilogue:
         elif name == "rank":
             self._rank = int(value) if value.isdecimal() and len(value) < 8 else None
             self._local_rank = number
-        elif self._rank is not None and re.fullmatch(r"-?\d{1,9}", value):
+        elif self._rank is not None and number is not None and re.fullmatch(r"-?\d{1,9}", value):
             self.ended.append(
                 Ended(
                     self._rank, int(value), self._host, self._root, source, number, self._local_rank, self._t

@@ -166,6 +166,8 @@ def _signalled(line: LogLine, source: str, word: str, details: dict[str, Any]) -
 
 def _named(line: LogLine, source: str) -> Iterable[Fault]:
     code, more = named(line.text)
+    if code == "oom" and "tried_bytes" not in more and "error" not in line.text.lower():
+        return  # prose: what to do if memory runs out
     if "CUDA error: " in line.text and code == "exception":
         more = {"type": "CUDA error", "message": line.text.partition("CUDA error: ")[2].strip()[:_LONGEST]}
     if (code != "exception" or more) and "Watchdog caught" not in line.text:

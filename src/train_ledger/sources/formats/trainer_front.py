@@ -23,7 +23,7 @@ _PIECE = re.compile(
     r"|\[[\w.-]{1,80}:\d{1,6}(?::\w{1,40})?\]|\d{1,6}:(?=\s))(?:\s{0,2}[-:](?=\s))?\s?"
 )
 _MOST_PIECES = 6
-_NO_HOSTS = frozenset({"INFO", "WARNING", "ERROR", "DEBUG", "CRITICAL", "WARN", "FATAL"})
+_NO_HOSTS = frozenset({"INFO", "WARNING", "ERROR", "DEBUG", "CRITICAL", "WARN", "FATAL", "stdout", "stderr"})
 _CODE = re.compile(r"""["'`{}\\]|\bprint\(|^\s*(?:#|//)""")
 
 
