@@ -187,10 +187,13 @@ class HangAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Impact:
-    """What an incident has cost so far: seconds of wall time, GPU-hours, money (None: price unknown)."""
+    """What an incident has cost so far: seconds of wall time, GPU-hours, money.
+
+    `gpu_hours` is None where the ranks have no GPU, `cost` there and where no price is known.
+    """
 
     wall_s: float
-    gpu_hours: float
+    gpu_hours: float | None
     cost: float | None = None
 
 

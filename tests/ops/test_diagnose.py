@@ -9,6 +9,7 @@ import pytest
 from train_ledger.chaos import fleet
 from train_ledger.config import Config
 from train_ledger.ops import diagnose, read_state
+from train_ledger.render import words
 
 
 def at_its_end(made):
@@ -127,6 +128,16 @@ def test_impact_is_every_gpu_that_stood_still_at_the_run_s_own_price(tmp_path):
     impact = at_its_end(made).impact
     assert impact.gpu_hours == pytest.approx(impact.wall_s * 8 / 3600)
     assert impact.cost == pytest.approx(impact.gpu_hours * 2.5)
+
+
+def test_a_job_on_cpus_has_no_gpu_hours(tmp_path):
+    made = fleet.write(tmp_path / "run", fault="hang", culprit=5, hosts=2, ranks_per_host=4)
+    run = json.loads(made.run_dir.run_json.read_text())
+    made.run_dir.run_json.write_text(json.dumps({**run, "device": "cpu"}))
+    found = at_its_end(made)
+    assert found.impact.wall_s > 0
+    assert (found.impact.gpu_hours, found.impact.cost) == (None, None)
+    assert words.impact(found.impact, "USD").endswith(" of wall time")
 
 
 def test_an_empty_folder_is_not_called_healthy(tmp_path):

@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import socket
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ops.test_diagnose import gloo_entry
 from train_ledger.answer import Diagnosis
 from train_ledger.chaos import fleet
 from train_ledger.config import Config
-from train_ledger.ops import diagnose
+from train_ledger.ops import diagnose, read_state
 from train_ledger.render.words import verdict
 from train_ledger.run_dir import RunDir
 
@@ -128,3 +131,36 @@ def test_a_rank_that_is_asked_for_a_dump_has_not_died_of_it(tmp_path):
     with made.run_dir.signals_of(2).open("a") as file:
         file.write(json.dumps(asked) + "\n")
     assert diagnose(made.run_dir, Config(), at=made.t + 5).ranks == ()
+
+
+_SAYS_SO = {
+    "a collective that hangs": ("hang.rank_missing", "hang.mismatch", "hang.fabric", "hang.host"),
+    "the fabric": ("hang.fabric",),
+    "mismatch of operation, size or type": ("hang.mismatch",),
+    "hang.rank_died": ("hang.rank_died",),
+}
+_ENDS = st.sampled_from(
+    [[], [(30, OWN)], [(30, LOST)], [(30, TERM)], [(30, TERM), (30.1, BUILD)], [(30, BUILD), (40, TERM)]]
+)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    events=st.lists(_ENDS, min_size=2, max_size=4),
+    pending=st.sets(st.integers(0, 3)),
+    steps=st.sampled_from([0, 20]),
+    later_s=st.sampled_from([5, 4000]),
+    seen=st.booleans(),
+)
+def test_nothing_is_ruled_out_and_named_at_once(tmp_path_factory, events, pending, steps, later_s, seen):
+    host = socket.gethostname() if seen else "n1"
+    run = a_job(tmp_path_factory.mktemp("job"), events, steps=steps, host=host)
+    put_dumps(run, pending, t=31)
+    at = T + 40 + later_s
+    found = diagnose(run, Config(), at=at, state=read_state(run, Config(), at) if seen else None)
+    out = [*found.ruled_out, *(found.details.ruled_out if found.details else ())]
+    assert not [it for it in out if found.cause in _SAYS_SO.get(it.cause, ())]
+    if found.details and found.details.findings:
+        assert "a collective that hangs" not in [it.cause for it in out]
+    victims = {rank for rank, said in enumerate(events) if said and said[0][1] in (LOST, TERM)}
+    assert victims.isdisjoint(found.ranks) or found.cause == "hang.rank_missing"

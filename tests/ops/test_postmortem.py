@@ -49,6 +49,12 @@ def an_incident(name="i1", **diagnosis):
     )
 
 
+def test_the_draft_of_a_job_without_gpus_tells_of_time_alone(run):
+    write(run, *an_incident(impact={"wall_s": 100.0, "gpu_hours": None, "cost": None}))
+    draft = postmortem(run, Config())
+    assert "- Until the verdict: 100 s without a step\n- Cost: the ranks say of no GPU\n" in draft
+
+
 def test_the_draft_tells_impact_timeline_cause_and_detection(run):
     write(run, *an_incident())
     draft = postmortem(run, Config())

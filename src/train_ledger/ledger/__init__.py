@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from train_ledger.ledger.attempts import restarts
 from train_ledger.ledger.clock import RankClock
-from train_ledger.ledger.cost import gpu_price_per_hour, impact
+from train_ledger.ledger.cost import gpu_price_per_hour, has_gpus, impact
 from train_ledger.ledger.fold import Fold
 from train_ledger.ledger.journal import Journal, JournalError
 from train_ledger.ledger.lock import KeeperHeld, KeeperLock
@@ -31,6 +31,7 @@ __all__ = [
     "RunState",
     "Xid",
     "gpu_price_per_hour",
+    "has_gpus",
     "impact",
     "known_at",
     "restarts",

@@ -17,7 +17,7 @@ from train_ledger.config import Config
 from train_ledger.dash import RULES
 from train_ledger.fields import LARGEST_WORLD_SIZE, read_world_size
 from train_ledger.hang import REPRODUCE, reproduced_by
-from train_ledger.ledger import Fold, RunState, gpu_price_per_hour, impact, known_at
+from train_ledger.ledger import Fold, RunState, gpu_price_per_hour, has_gpus, impact, known_at
 from train_ledger.ops.commands import next_commands
 from train_ledger.ops.deaths import ranks_here
 from train_ledger.ops.evidence import gather
@@ -195,8 +195,8 @@ def _impact(state: RunState, config: Config, run: Mapping[str, Any], diagnosis: 
         return None
     if state.world_size is None and any(it.speaks_for_all for it in state.ranks.values()):
         return None  # a log of all ranks does not say how many there are
-    price = gpu_price_per_hour(run, config.cost.gpu_price_per_hour)
-    return impact(_lost_s(state), state.world_size or len(state.ranks), price)
+    gpus = state.world_size or len(state.ranks) if has_gpus(run, state.ranks.values()) else None
+    return impact(_lost_s(state), gpus, gpu_price_per_hour(run, config.cost.gpu_price_per_hour))
 
 
 def _lost_s(state: RunState) -> float:

@@ -52,7 +52,9 @@ def _impact(value: object) -> Impact | None:
     if not isinstance(value, Mapping):
         return None
     wall_s, hours = _amount(value.get("wall_s")), _amount(value.get("gpu_hours"))
-    return None if wall_s is None or hours is None else Impact(wall_s, hours, _amount(value.get("cost")))
+    if wall_s is None or (hours is None and value.get("gpu_hours") is not None):
+        return None
+    return Impact(wall_s, hours, _amount(value.get("cost")))
 
 
 class Taker:

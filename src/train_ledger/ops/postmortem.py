@@ -129,9 +129,11 @@ def _impact(config: Config, verdict: Diagnosis) -> Iterable[str]:
     yield ""
     impact = verdict.impact
     if impact:
-        wall, hours = f"{impact.wall_s:.0f} s without a step", f"{impact.gpu_hours:.3f} GPU-hours"
-        yield f"- Until the verdict: {wall}, {hours}"
-        if impact.cost is None:
+        hours = "" if impact.gpu_hours is None else f", {impact.gpu_hours:.3f} GPU-hours"
+        yield f"- Until the verdict: {impact.wall_s:.0f} s without a step{hours}"
+        if impact.gpu_hours is None:
+            yield "- Cost: the ranks say of no GPU"
+        elif impact.cost is None:
             yield "- Cost: no price known (gpu_price_per_hour in run.json, or [cost] in the configuration)"
         else:
             yield f"- Cost: {impact.cost:.2f} {inert(config.cost.currency)}"

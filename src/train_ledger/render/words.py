@@ -214,5 +214,6 @@ def impact(impact: Impact | None, currency: str) -> str | None:
     """Wall time, GPU-hours and money."""
     if impact is None:
         return None
+    hours = "" if impact.gpu_hours is None else f", {impact.gpu_hours:,.2f} GPU-hours"
     cost = "" if impact.cost is None else f", {impact.cost:,.2f} {currency}".rstrip()
-    return f"{duration(impact.wall_s)} of wall time, {impact.gpu_hours:,.2f} GPU-hours{cost}"
+    return f"{duration(impact.wall_s)} of wall time{hours}{cost}"

@@ -43,8 +43,9 @@ def _found(diagnosis: Diagnosis) -> Iterable[Safe]:
         *((place_in_code(finding), finding.frame) for finding in findings if finding.frame),
     ]
     if diagnosis.impact is not None:
-        hours = f"{diagnosis.impact.gpu_hours:,.2f} GPU-hours"
-        facts.append(("lost so far", f"{duration(diagnosis.impact.wall_s)}, {hours}"))
+        hours = diagnosis.impact.gpu_hours
+        gpus = "" if hours is None else f", {hours:,.2f} GPU-hours"
+        facts.append(("lost so far", f"{duration(diagnosis.impact.wall_s)}{gpus}"))
     yield _pairs(facts)
     yield from _commands(commands)
     yield from _listed("evidence", dict.fromkeys(evidence))
