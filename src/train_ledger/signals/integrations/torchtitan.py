@@ -60,7 +60,8 @@ class SpanHandler(logging.Handler):
     stepped, at the end of what the step itself does: the step in which the data ran out, which torchtitan
     ends as well, is none. A span `checkpoint_save` in which nothing was saved is no save; whether one that
     was is durable is not known here, since torchtitan may go on saving. Of the tokens of a step the layout of
-    the ranks would have to be known to say how many are this GPU's: torchtitan's own log says it.
+    the ranks would have to be known to say how many are this GPU's: torchtitan's own log says it. On a thread
+    of its own nobody knows where the training stands, so that there compute_s and comm_wait_s are left out.
     """
 
     def __init__(self, run: str, rank: int) -> None:
