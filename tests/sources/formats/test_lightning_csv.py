@@ -53,6 +53,8 @@ def test_the_file_is_known_by_its_header() -> None:
         b"step,Train/Samples/train_loss\n16,2.5\n", "/ds/Train_Samples_train_loss.csv"
     )
     assert not LightningCsv.fits(b"0,1,2\n", FILE)
+    wide = "epoch,step," + ",".join(f"norm_{it}" for it in range(900))
+    assert all(LightningCsv.fits(f"{'x' * pad},{wide}".encode()[:4096], FILE) for pad in range(1, 9))
     assert not LightningCsv.fits(b"", FILE)
 
 

@@ -24,6 +24,7 @@ from train_ledger.sources.log_number import log_number
 
 __all__ = ["LightningCsv"]
 
+_HEAD_BYTES = 4096
 _MOST_REMEMBERED = 4_000_000
 
 
@@ -41,7 +42,10 @@ class LightningCsv:
 
     @classmethod
     def fits(cls, head: bytes, file_name: str) -> bool:
-        cells = _cells(head.partition(b"\n")[0].decode("utf-8", "replace"))
+        first, newline, _ = head.partition(b"\n")
+        cells = _cells(first.decode("utf-8", "replace"))
+        if cells and not newline and len(head) >= _HEAD_BYTES:  # the last name may be cut to an earlier one
+            cells.pop()
         if cells is None or not is_header(cells):
             return False
         return "epoch" in cells or file_name.rpartition("/")[2] == "metrics.csv"
