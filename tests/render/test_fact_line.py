@@ -57,6 +57,13 @@ def test_a_file_whose_name_is_no_utf_8_is_named_so_that_strict_readers_take_it()
     assert strict(fact_line(Event(1.0, "x", 0, source="a\udcff.log:1")))["source"] == "a\ufffd.log:1"
 
 
+def test_lists_within_lists_are_written_to_a_depth() -> None:
+    deep: list[object] = []
+    for _ in range(5000):
+        deep = [deep]
+    assert "\\u2026" in fact_line(Event(1.0, "x", 0, details={"deep": deep}))
+
+
 @given(st.dictionaries(st.text(), values, max_size=4))
 def test_one_line_of_ascii_whatever_is_told(details: dict[str, Any]) -> None:
     line = fact_line(Event(1.0, "x", 0, details=details))

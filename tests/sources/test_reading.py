@@ -548,3 +548,12 @@ def test_advice_and_settings_are_no_faults(text: str) -> None:
 def test_the_name_of_a_stream_is_no_host() -> None:
     (step,) = steps_of("stdout:" + megatron(7))
     assert (step.step, step.host) == (7, None)
+
+
+def test_a_list_where_a_word_is_wanted_is_no_error_of_ours(tmp_path: Path) -> None:
+    deep = "[" * 900 + "]" * 900
+    (tmp_path / "rank_00000.jsonl").write_text(
+        f'{{"t": 5.0, "rank": 0, "event": "exception", "type": ["x"], "message": {deep}, "pid": {{}}}}\n'
+    )
+    (fault,) = [it for it in read(tmp_path)[0] if isinstance(it, Fault)]
+    assert fault.details == {"type": "(list)", "message": "(list)", "pid": "(dict)"}

@@ -16,6 +16,8 @@ __all__ = ["OF_EVERY_FACT", "fact_line"]
 OF_EVERY_FACT = frozenset({"kind", "event", "fault", "t", "step", "rank", "host", "attempt", "source"})
 """Keys that are written whatever a fact tells."""
 
+_DEEPEST = 32
+"""Lists within lists of hostile signal lines would end the reader's own stack."""
 _HALF_A_PAIR = re.compile("[\ud800-\udfff]")
 
 
@@ -54,13 +56,15 @@ def _keys(fact: Fact) -> dict[str, Any]:
     }
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any, depth: int = 0) -> Any:
     if isinstance(value, float):
         return written_number(value)
+    if isinstance(value, Mapping | list | tuple | set | frozenset) and depth >= _DEEPEST:
+        return "…"
     if isinstance(value, Mapping):
-        return {_text(str(key)): _plain(item) for key, item in value.items()}
+        return {_text(str(key)): _plain(item, depth + 1) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [_plain(item) for item in value]
+        return [_plain(item, depth + 1) for item in value]
     return value if value is None or isinstance(value, int) else _text(str(value))
 
 

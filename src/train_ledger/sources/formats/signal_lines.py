@@ -64,9 +64,10 @@ class SignalLines:
 
 def _fault(event: Event) -> Fault:
     code = _FAULTS[event.name]
+    told = {key: _word(value) for key, value in event.details.items()}
     more: Mapping[str, object] = {}
     if event.name == "exception":
-        raised = f"{event.details.get('type')}: {event.details.get('message')}"
+        raised = f"{told.get('type')}: {told.get('message')}"
         code, more = named(raised)
         more = {**more, "what": "peer_gone"} if peer_gone(raised) else more
     return Fault(
@@ -77,5 +78,10 @@ def _fault(event: Event) -> Fault:
         event.attempt,
         event.host,
         event.source,
-        {**event.details, **more},
+        {**told, **more},
     )
+
+
+def _word(value: object) -> object:
+    """What faults are compared by; anybody may write signal files, and lists into them."""
+    return value if value is None or isinstance(value, str | int | float) else f"({type(value).__name__})"
