@@ -15,7 +15,9 @@ from ops.test_diagnose import gloo_entry
 from train_ledger.answer import Diagnosis
 from train_ledger.chaos import fleet
 from train_ledger.config import Config
-from train_ledger.ops import diagnose, read_state
+from train_ledger.ops import diagnose, examine, read_state
+from train_ledger.ops.evidence import gather
+from train_ledger.render import Picture
 from train_ledger.render.words import verdict
 from train_ledger.run_dir import RunDir
 
@@ -105,9 +107,20 @@ def test_a_job_that_somebody_ends_while_it_starts_accuses_nobody(tmp_path, event
     found = diagnose(run, Config(), at=T + 60)
     assert (found.state, found.cause, found.ranks) == ("stopped", "unknown", ())
     assert any("ended from outside (SIGTERM)" in line for line in found.evidence)
+    assert found.impact.wall_s < 31
     assert verdict(found).startswith("cannot tell, because every rank was ended from outside (SIGTERM)")
     assert found.details.findings == ()
-    assert found.details.verdict == "cannot_tell"
+    assert found.details.verdict in ("cannot_tell", "no_hang")
+
+
+def test_what_hangs_says_the_same_of_it_and_draws_no_culprit(tmp_path):
+    run = a_job(tmp_path, [[(30, TERM)], [(30, TERM)]])
+    put_dumps(run, (0,), t=30.5)
+    state = read_state(run, Config(), T + 60)
+    examination = gather(run, Config(), state).examination
+    assert verdict(examination.answer).startswith("cannot tell, because every rank was ended from outside")
+    assert examination.picture == Picture()
+    assert examine(run, Config(), at=T + 60).picture == Picture()
 
 
 def test_whom_the_launcher_ends_because_another_raised_is_a_victim(tmp_path):

@@ -70,7 +70,8 @@ def examine(
         diagnosis = of_hang(state, evidence, looked_at)
         diagnosis = with_hardware(diagnosis, evidence.known, state, evidence.has_kernel_logs)
         diagnosis = _reproducible(diagnosis, run)
-        picture = evidence.picture
+        details = diagnosis.details  # of findings that are none after all nothing is drawn
+        picture = evidence.picture if details and details.findings == evidence.answer.findings else None
     elif state.state == "numeric_fault" or "TrainingLossNotFinite" in firing:
         diagnosis = _of_loss(state)
     elif "CheckpointSaveFailed" in firing:
@@ -201,8 +202,8 @@ def _impact(state: RunState, config: Config, run: Mapping[str, Any], diagnosis: 
 
 def _lost_s(state: RunState) -> float:
     """Seconds without a step; where the run was stopped, until then: its GPUs may be another's by now."""
-    if state.state == "stopped" and state.since_t is not None and state.last_step_t is not None:
-        return max(0.0, state.since_t - state.last_step_t)
+    if state.state == "stopped" and state.since_t is not None:
+        return max(0.0, state.stalled_for_s - (state.t - state.since_t))
     return state.stalled_for_s
 
 

@@ -18,6 +18,7 @@ from train_ledger.answer import HangAnswer
 from train_ledger.config import Config
 from train_ledger.hang import RankKnowledge, first_fallen, stacks, suspect_place
 from train_ledger.ledger import RunState
+from train_ledger.ops.acquittal import accuses_the_ended, acquitted
 from train_ledger.ops.log_evidence import (
     LogEvidence,
     has_kernel_logs,
@@ -88,14 +89,17 @@ def gather(
         limits=config.limits,
         since_t=since_t,
     )
-    answer = examined.answer
+    fallen = first_fallen(known, range(state.world_size or len(state.ranks)))
+    answer, picture = examined.answer, examined.picture
+    if answer.findings and not fallen and accuses_the_ended(state, answer, fallen):
+        answer, picture = acquitted(answer, state), Picture()
     stands = {rank: stacks.stand_of(stack) for rank, stack in found.items()}
     standing = {rank: stand.where for rank, stand in stands.items()}
     odd = _odd(stands)
     return HangEvidence(
         answer=answer,
-        picture=examined.picture,
-        fallen=first_fallen(known, range(state.world_size or len(state.ranks))),
+        picture=picture,
+        fallen=fallen,
         standing=standing,
         odd_ranks=odd,
         lines=(*_lines(stands, answer.culprits or odd), *_suspected(stands, odd)),

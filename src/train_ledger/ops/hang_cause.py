@@ -13,15 +13,15 @@ from dataclasses import replace
 from train_ledger.answer import Confidence, Diagnosis, Finding, HangAnswer, RuledOut
 from train_ledger.hang import contradicts, in_words, sure_of_fall
 from train_ledger.ledger import RunState
+from train_ledger.ops.acquittal import MISMATCHES, accuses_the_ended, acquitted
 from train_ledger.ops.deaths import deaths_of
 from train_ledger.ops.evidence import HangEvidence
-from train_ledger.ops.outside import ended_from_outside, ends_from_outside, stood_before
+from train_ledger.ops.outside import ended_from_outside, ends_in_words
 from train_ledger.ops.words import step_clock
 from train_ledger.render import ranks_in_brief
 
 __all__ = ["of_hang", "without_contradictions"]
 
-_MISMATCHES = {"collective_type_mismatch", "size_or_syntax_mismatch", "collective_dtype_mismatch", "cycle"}
 _LEVELS: tuple[Confidence, ...] = ("low", "medium", "high")
 _COMMUNICATING = ("forward", "backward", "optimizer")
 _ALONE = ("data", "compile", "checkpoint_save", "checkpoint_load", "evaluation")
@@ -35,10 +35,9 @@ def of_hang(state: RunState, evidence: HangEvidence, looked_at: Collection[int])
     deaths = deaths_of(state, looked_at)
     by_whom: tuple[str, ...] = ()
     answer = evidence.answer
-    if _accuses_the_ended(state, answer, evidence.fallen):
-        # What was dumped as they ended shows ranks on their way out; nobody is accused by that.
-        answer = _without_findings(answer)
-        by_whom = () if evidence.fallen else (_by_whom(state),)
+    if accuses_the_ended(state, answer, evidence.fallen):
+        answer = acquitted(answer, state)
+        by_whom = () if evidence.fallen else (ends_in_words(state),)
         cause, ranks = ("hang.rank_died", evidence.fallen) if evidence.fallen else ("unknown", ())
     else:
         cause, ranks = _cause(state, evidence)
@@ -72,50 +71,15 @@ def without_contradictions(diagnosis: Diagnosis) -> Diagnosis:
     return replace(diagnosis, ruled_out=left, details=details)
 
 
-def _by_whom(state: RunState) -> str:
-    ends = ends_from_outside(state)
-    who = "every rank" if len(ends) == len(state.ranks) else ranks_in_brief(sorted(ends))
-    were = "was" if len(ends) == 1 or who == "every rank" else "were"
-    return (
-        f"{who} {were} ended from outside ({', '.join(sorted({*ends.values()}))}), and by whom does not show"
-    )
-
-
-def _without_findings(answer: HangAnswer) -> HangAnswer:
-    """What is left of it is what was not seen: what it ruled out rests on the same dumps."""
-    return replace(
-        HangAnswer("cannot_tell"),
-        unreadable=answer.unreadable,
-        missing_dumps=answer.missing_dumps,
-        stale=answer.stale,
-        not_observed=answer.not_observed,
-    )
-
-
 def _cause(state: RunState, evidence: HangEvidence) -> tuple[str, tuple[int, ...]]:
     answer, dead = evidence.answer, _dead_first(evidence)
-    if answer.findings and answer.kind in _MISMATCHES:
+    if answer.findings and answer.kind in MISMATCHES:
         return "hang.mismatch", answer.culprits
     if dead:
         return "hang.rank_died", dead
     if answer.findings:
         return _cause_of(answer.findings[0], evidence, state), answer.culprits
     return _without_a_finding(evidence, state)
-
-
-def _accuses_the_ended(state: RunState, answer: HangAnswer, fallen: Collection[int]) -> bool:
-    """Whether the dumps accuse ranks that were ended from outside, and that is no sign of a hang.
-
-    A rank on its way to an operation has not come to it when the launcher ends it. Where the run had stood
-    still before, it had the time to come; that all came and none finishes is what an end looks like, too.
-    """
-    if answer.kind in _MISMATCHES:
-        return False
-    if answer.kind in (None, "no_mismatch"):
-        some = bool(ends_from_outside(state)) and not fallen
-        return ended_from_outside(state) is not None or (some and not stood_before(state))
-    others = [rank for rank in answer.culprits if rank in state.ranks and rank not in fallen]
-    return bool(others) and ends_from_outside(state).keys() >= {*others} and not stood_before(state)
 
 
 def _dead_first(evidence: HangEvidence) -> tuple[int, ...]:

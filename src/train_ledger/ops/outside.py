@@ -10,8 +10,16 @@ from __future__ import annotations
 import signal
 
 from train_ledger.ledger import RankState, RunState
+from train_ledger.render import ranks_in_brief
 
-__all__ = ["FROM_OUTSIDE", "ended_from_outside", "ends_from_outside", "raised_as_ended", "stood_before"]
+__all__ = [
+    "FROM_OUTSIDE",
+    "ended_from_outside",
+    "ends_from_outside",
+    "ends_in_words",
+    "raised_as_ended",
+    "stood_before",
+]
 
 FROM_OUTSIDE = {int(number): number.name for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
 _AT_ONCE_S = 0.25
@@ -37,6 +45,15 @@ def _end(rank: RankState, as_ended: str | None) -> str | None:
     if rank.exception is None or as_ended:
         return as_ended or FROM_OUTSIDE.get(rank.signal or 0)
     return "Ctrl-C" if rank.exception.startswith("KeyboardInterrupt") else None
+
+
+def ends_in_words(state: RunState) -> str:
+    """Who was ended from outside, as the reason why nothing more can be told."""
+    ends = ends_from_outside(state)
+    who = "every rank" if len(ends) == len(state.ranks) else ranks_in_brief(sorted(ends))
+    were = "was" if len(ends) == 1 or who == "every rank" else "were"
+    names = ", ".join(sorted({*ends.values()}))
+    return f"{who} {were} ended from outside ({names}), and by whom does not show"
 
 
 def raised_as_ended(state: RunState) -> dict[int, str]:
