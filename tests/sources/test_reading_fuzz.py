@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import random
 from pathlib import Path
 
 import pytest
@@ -53,3 +54,41 @@ def test_mutated_files_of_one_format(name: str, lines: tuple[str, ...], tmp_path
         for fact in reading:
             _is_sane(fact)
         assert reading.files[0].formats, "the format was not recognised"
+
+
+ODD = (None, True, 5, -1, 1e300, math.nan, 10**30, "x", "ValueError: x", "\ud800", [1], {"a": 1}, [], {})
+KEYS = {
+    "error.json": ("message",),
+    "trainer_state.json": ("log_history", "global_step", "best_metric"),
+    "stacks.json": ("thread_id", "frames", "pid", "active", "owns_gil"),
+    "rank_1.jsonl": (
+        *("rank", "step", "attempt", "type", "message", "number", "host", "exit_code", "pid", "fatal"),
+        *("root", "victim", "what", "seq", "world_size"),
+    ),
+    "training.global_rank_0.1.jsonl": (
+        *("log_type", "event_name", "value", "step", "rank", "source", "message", "seq_id", "tid", "pid"),
+        *("task_name", "step_tags", "relative_step", "host_name", "global_rank"),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_values_of_other_types_than_the_keys_have(seed: int, tmp_path: Path) -> None:
+    chance = random.Random(seed)
+    for name, keys in KEYS.items():
+        lines = [{key: chance.choice(ODD) for key in keys} for _ in range(6)]
+        for line in lines:
+            if name.startswith("rank"):
+                line |= {
+                    "t": 1.0,
+                    "event": chance.choice(["exception", "signal", "ckpt_failed", "run_start"]),
+                }
+            elif name.startswith("training"):
+                how = chance.choice(["start", "end", "error"])
+                line |= {"time": 1.0, "log_type_name": f"{chance.choice(['step', 'checkpoint_save'])}_{how}"}
+        (tmp_path / name).write_text("\n".join(map(json.dumps, lines if name[-1] == "l" else lines[:1])))
+    reading = read_facts([tmp_path])
+    for fact in reading:
+        _is_sane(fact)
+    assert {Path(it.path).name for it in reading.files} == set(KEYS)
+    assert reading.incidents.all
