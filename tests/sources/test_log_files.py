@@ -156,6 +156,7 @@ def test_what_was_said_after_the_moment_that_is_asked_about_is_left_out(tmp_path
         ("logs/node1/local_rank_5.log", None, None, None),
         ("logs/node_rank-1.log", None, None, None),
         ("logs/tp_rank_3.log", None, None, None),
+        ("logs/step_rank_3.log", 3, None, None),
         ("logs/slurm-77.out", None, None, None),
     ],
 )

@@ -62,8 +62,8 @@ KEYS = {
     "trainer_state.json": ("log_history", "global_step", "best_metric"),
     "stacks.json": ("thread_id", "frames", "pid", "active", "owns_gil"),
     "rank_1.jsonl": (
-        *("rank", "step", "attempt", "type", "message", "number", "host", "exit_code", "pid", "fatal"),
-        *("root", "victim", "what", "seq", "world_size"),
+        *("type", "message", "number", "host", "exit_code", "pid", "fatal", "root", "victim", "what"),
+        *("seq", "world_size"),
     ),
     "training.global_rank_0.1.jsonl": (
         *("log_type", "event_name", "value", "step", "rank", "source", "message", "seq_id", "tid", "pid"),

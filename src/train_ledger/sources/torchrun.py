@@ -46,7 +46,7 @@ MARKS: tuple[bytes, ...] = (b"rank      :", b"exitcode  :", b"Root Cause", b"hos
 
 _ATTEMPT = re.compile(r"attempt_(\d{1,6})")
 _RANK_IN_NAME = re.compile(
-    r"(?:^|(?<!local)(?<!node)(?<!host)(?<!group)(?<![tpdce]p)[._-])(?:global_)?rank[._-]?(\d{1,7})(?=\D|$)",
+    r"(?:^|(?<!local)(?<!node)(?<!host)(?<!group)(?<!(?<![a-z])[tpdce]p)[._-])(?:global_)?rank[._-]?(\d{1,7})(?=\D|$)",
     re.IGNORECASE | re.ASCII,
 )
 """That of a node, within a host or within a group of ranks is another one's global rank."""
