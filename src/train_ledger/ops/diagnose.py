@@ -23,6 +23,7 @@ from train_ledger.ops.deaths import ranks_here
 from train_ledger.ops.evidence import gather
 from train_ledger.ops.hang_cause import of_hang, without_contradictions
 from train_ledger.ops.hardware_cause import with_hardware
+from train_ledger.ops.keeper_word import has_no_pace, open_stall
 from train_ledger.ops.words import step_clock
 from train_ledger.render import Picture, ranks_in_brief
 from train_ledger.run_dir import RunDir
@@ -30,6 +31,10 @@ from train_ledger.sources import RunReading, read_run
 
 __all__ = ["Examined", "Observed", "diagnose", "examine", "observe", "read_state"]
 
+_NO_PACE = (
+    "the log's lines carry no time, or too few do: how long a step takes does not show, nor whether {:.0f} s "
+    "without one is long"
+)
 _HUNG = ("stalled", "escalated", "stopped")
 
 
@@ -56,11 +61,15 @@ def examine(
 ) -> Examined:
     """The same as `diagnose`, with the picture of the hang where there is one."""
     run = run_dir.read_run()
+    is_fresh = state is None
     looked_at = () if state is None else ranks_here(state)
     not_read: tuple[str, ...] = ()
     if state is None:
         state, not_read = observe(run_dir, config, at)
     picture: Picture | None = None
+    stall = open_stall(run_dir, state, at) if state.by_logs and is_fresh else None
+    if stall is not None and state.state not in _HUNG:
+        state = stall.taken_over(state)
     firing = {rule.name: found for rule in RULES if (found := rule.check(state, config.alerts))}
     hung = state.state in _HUNG or "TrainingStepStalled" in firing
     if "TrainingRestartLoop" in firing and (state.state == "stopped" or not hung):
@@ -77,13 +86,9 @@ def examine(
     elif "CheckpointSaveFailed" in firing:
         diagnosis = _of_checkpoint(state, firing["CheckpointSaveFailed"])
     else:
-        cause = "none" if state.ranks else "unknown"  # silence is no health
-        diagnosis = Diagnosis(
-            state=state.state,
-            cause=cause,
-            confidence="medium" if state.ranks else "low",
-            evidence=(step_clock(state),),
-        )
+        diagnosis = _of_no_trouble(state, config)
+    if stall is not None:
+        diagnosis = replace(diagnosis, evidence=(stall.in_words(), *diagnosis.evidence))
     told = replace(
         without_contradictions(diagnosis),
         hosts=_hosts(state, diagnosis.ranks),
@@ -93,6 +98,19 @@ def examine(
         next=(*diagnosis.next, *next_commands(run_dir, run, state, diagnosis)),
     )
     return Examined(told, picture)
+
+
+def _of_no_trouble(state: RunState, config: Config) -> Diagnosis:
+    """Silence is no health, nor is a log that stands where nothing tells how long it may."""
+    unpaced = has_no_pace(state, config)
+    is_well = bool(state.ranks) and not unpaced
+    return Diagnosis(
+        state=state.state,
+        cause="none" if is_well else "unknown",
+        confidence="medium" if is_well else "low",
+        evidence=(step_clock(state),),
+        not_observed=(_NO_PACE.format(state.stalled_for_s),) if unpaced else (),
+    )
 
 
 class Observed(NamedTuple):
