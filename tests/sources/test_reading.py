@@ -557,3 +557,13 @@ def test_a_list_where_a_word_is_wanted_is_no_error_of_ours(tmp_path: Path) -> No
     )
     (fault,) = [it for it in read(tmp_path)[0] if isinstance(it, Fault)]
     assert fault.details == {"type": "(list)", "message": "(list)", "pid": "(dict)"}
+
+
+def test_a_barrier_names_who_did_not_come_though_a_mismatch_was_told_before() -> None:
+    mismatch, barrier = faults_of(
+        "[rank0]: Detected mismatch between collectives on ranks. Rank 0 is running collective: "
+        "CollectiveFingerPrint(SequenceNumber=3, OpType=ALLREDUCE), but Rank 1 is running collective: "
+        "CollectiveFingerPrint(SequenceNumber=3, OpType=BROADCAST).\n"
+        "[rank0]: [Rank 0]: Ranks 1 failed to pass monitoredBarrier in 30000 ms\n"
+    )
+    assert (mismatch.details["what"], barrier.details["ranks_in_group"]) == ("mismatch", [1])

@@ -186,5 +186,5 @@ def _same(fact: Fault) -> tuple[object, ...]:
     if fact.fault == "xid":
         return () if fact.t is None else ((fact.t, fact.host, details.get("pci"), details.get("text")),)
     named = (details.get("type"), details.get("message") or details.get("why"), details.get("exit_code"))
-    process = (details.get("pid"), details.get("tasks"), details.get("number"))
+    process = (details.get("pid"), details.get("tasks"), details.get("number"), details.get("what"))
     return ((fact.fault, fact.rank, fact.host, fact.attempt, fact.step, process, named),)
