@@ -158,6 +158,13 @@ def test_an_xid_that_a_crash_leaves_behind_is_not_the_cause(tmp_path: Path) -> N
     assert run(log(tmp_path, left))[1].startswith(f"{first}XID 43")
 
 
+def test_who_reports_a_rank_that_did_not_come_is_not_accused_of_it(tmp_path: Path) -> None:
+    text = "[rank0]: [Rank 0]: Ranks 2, 3 failed to pass monitoredBarrier in 30000 ms\n"
+    _, stdout, _ = run(log(tmp_path, text))
+    assert stdout.startswith("trouble in 1 file: desync told by rank 0\n")
+    assert "ranks 2-3 of the group did not come" in stdout
+
+
 def test_the_summary_names_each_trouble_once_and_what_to_run_next(tmp_path: Path) -> None:
     timeouts = "".join(
         f"[rank{rank}]:[E ProcessGroupNCCL.cpp:5] [Rank {rank}] Watchdog caught collective operation "

@@ -114,8 +114,9 @@ def _what(it: Incident) -> str:
 
 
 def _who(it: Incident) -> str:
-    if it.ranks:
-        return f" on {ranks_in_brief(it.ranks)}"
+    if it.ranks:  # who reports a desync is not the one that was out of step
+        where = "told by" if it.first.fault == "desync" else "on"
+        return f" {where} {ranks_in_brief(it.ranks)}"
     hosts = sorted(it.hosts)
     return f" on {', '.join(hosts[:4])}{', …' if len(hosts) > 4 else ''}" if hosts else ""
 
@@ -129,6 +130,8 @@ def _said(it: Incident) -> str:
     if details.get("victim"):
         return "ended by the launcher because of another"
     said = [str(details[name]) for name in ("op", "why", "text") if details.get(name)]
+    if isinstance(absent := details.get("ranks_in_group"), list):
+        said.append(f"{ranks_in_brief(absent)} of the group did not come")
     if raised := _type_and_message(it):
         said.append(_cut(raised, _LONGEST_SAID))
     elif it.first.fault == "signal":
