@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from train_ledger.facts import Step
 from train_ledger.ledger.pace import Pace
-from train_ledger.sources.plain import PlainLine
+from train_ledger.sources.signal_lines.plain import PlainLine
 
 _OPTIONAL_S = st.sampled_from([None, 0.0, 1.0, 2.5, -1.0])
 

@@ -20,7 +20,7 @@ from train_ledger.facts import Event, Step, Stretch
 from train_ledger.ledger import Fold
 from train_ledger.run_dir import RunDir
 from train_ledger.sources import RunFiles
-from train_ledger.sources.plain import runs
+from train_ledger.sources.signal_lines.plain import runs
 
 _EXAMPLES = int(os.environ.get("TRAIN_LEDGER_EXAMPLES", "60"))
 """Thousands are for who changes the fold."""

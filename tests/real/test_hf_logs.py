@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from train_ledger.facts import Event, Step
-from train_ledger.sources.formats.hf_trainer import HfTrainer
-from train_ledger.sources.log_line import read_line
+from train_ledger.sources.formats.hugging_face.hf_trainer import HfTrainer
+from train_ledger.sources.lines.log_line import read_line
 
 LOGS = Path(__file__).parents[3] / "shared" / "data" / "logs"
 pytestmark = pytest.mark.skipif(not LOGS.is_dir(), reason="real logs are not here")

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from train_ledger.facts import Event, Fault, Step
-from train_ledger.sources.formats.torchtitan import Torchtitan
-from train_ledger.sources.formats.torchtitan_spans import TorchtitanSpans
-from train_ledger.sources.log_line import read_line
+from train_ledger.sources.formats.torchtitan.torchtitan import Torchtitan
+from train_ledger.sources.formats.torchtitan.torchtitan_spans import TorchtitanSpans
+from train_ledger.sources.lines.log_line import read_line
 
 LOGS = Path(__file__).parents[3] / "shared" / "data" / "logs"
 pytestmark = pytest.mark.skipif(not LOGS.is_dir(), reason="real logs are not here")

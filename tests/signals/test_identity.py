@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from train_ledger.signals.gpu import _chosen
 from train_ledger.signals.identity import identify
+from train_ledger.signals.sampling.gpu import _chosen
 
 TORCHRUN = {"RANK": "13", "WORLD_SIZE": "16", "LOCAL_RANK": "5"}
 SLURM = {"SLURM_PROCID": "3", "SLURM_NTASKS": "4", "SLURM_LOCALID": "1"}

@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from train_ledger.sources import FolderFollower, Follower
-from train_ledger.sources import follow as follow_module
-from train_ledger.sources.positions import Start
+from train_ledger.sources.files import follow as follow_module
+from train_ledger.sources.files.positions import Start
 
 RANKS = st.integers(0, 2)
 WORDS = st.text("aß日\N{GRINNING FACE} ", max_size=40)

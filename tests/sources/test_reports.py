@@ -20,8 +20,8 @@ from train_ledger.dash.exporter import Exporter
 from train_ledger.facts import Event, Fact, Fault, Step
 from train_ledger.ledger import Fold
 from train_ledger.run_dir import RunDir
-from train_ledger.signals.throughput import Throughput
-from train_ledger.signals.work_clock import WorkClock
+from train_ledger.signals.sampling.throughput import Throughput
+from train_ledger.signals.timing.work_clock import WorkClock
 from train_ledger.sources import Progress, RunLogs, read_facts
 
 T0 = 1_770_000_000.0

@@ -21,7 +21,7 @@ from train_ledger.ops.collect import Asking, Dumps, collect_dumps
 from train_ledger.ops.dump_check import unusable
 from train_ledger.ops.gathered import Gathered
 from train_ledger.run_dir import RunDir
-from train_ledger.sources.rank_processes import JobHere, jobs_here
+from train_ledger.sources.processes.rank_processes import JobHere, jobs_here
 
 __all__ = ["gather_here"]
 

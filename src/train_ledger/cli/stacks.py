@@ -17,7 +17,7 @@ from train_ledger.cli.options import Json, seconds
 
 if TYPE_CHECKING:
     from train_ledger.cli.stacks_shown import Taken
-    from train_ledger.sources.rank_processes import JobHere
+    from train_ledger.sources.processes.rank_processes import JobHere
 
 __all__ = ["job_here", "stacks"]
 
@@ -179,7 +179,7 @@ def job_here(name: str | None) -> JobHere | None:
 
     Raises BadInputError where it is not clear which is meant.
     """
-    from train_ledger.sources.rank_processes import jobs_here
+    from train_ledger.sources.processes.rank_processes import jobs_here
 
     jobs = jobs_here()
     named = [it for it in jobs if name is None or it.job.is_called(name)]

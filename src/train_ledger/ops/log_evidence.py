@@ -13,7 +13,7 @@ from train_ledger.ops.gpu_faults import with_faults
 from train_ledger.ops.log_ranks import known_by_logs
 from train_ledger.run_dir import RunDir
 from train_ledger.sources import LogReading, Said, SignalDecoder, read_log_files
-from train_ledger.sources.watchdog import said_in
+from train_ledger.sources.logs.watchdog import said_in
 
 __all__ = ["LogEvidence", "has_kernel_logs", "kernel_logs_of", "logs_of_run", "read_logs"]
 

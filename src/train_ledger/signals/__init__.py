@@ -5,8 +5,8 @@ Standard library only; torch is looked up where it is used and never required.
 
 from __future__ import annotations
 
-from train_ledger.signals.logger import SignalLogger
 from train_ledger.signals.monitor import Monitor
 from train_ledger.signals.start import start
+from train_ledger.signals.writing.logger import SignalLogger
 
 __all__ = ["Monitor", "SignalLogger", "start"]

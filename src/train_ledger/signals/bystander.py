@@ -7,9 +7,9 @@ from typing import Any
 
 from train_ledger.run_dir import RunDir
 from train_ledger.signals.identity import Identity
-from train_ledger.signals.logger import SignalLogger
 from train_ledger.signals.monitor import Monitor
-from train_ledger.signals.phases import Phases
+from train_ledger.signals.timing.phases import Phases
+from train_ledger.signals.writing.logger import SignalLogger
 
 __all__ = ["Bystander"]
 

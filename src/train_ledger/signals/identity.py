@@ -13,7 +13,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from train_ledger.signals.values import whole
+from train_ledger.signals.harmless.values import whole
 
 __all__ = ["Identity", "identify"]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from train_ledger.signals.values import whole
+from train_ledger.signals.harmless.values import whole
 
 __all__ = ["metrics_rank"]
 

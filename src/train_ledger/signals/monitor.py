@@ -17,27 +17,27 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from train_ledger.run_dir import RunDir
+from train_ledger.signals.asking.profiling import Profiling
+from train_ledger.signals.asking.recorder import Warmth
+from train_ledger.signals.asking.requests import Requests
 from train_ledger.signals.attendant import Attendant
-from train_ledger.signals.collectives import Collectives
-from train_ledger.signals.ending import Ending
+from train_ledger.signals.ending.ending import Ending
 from train_ledger.signals.family import take_mark
-from train_ledger.signals.host import GarbageClock, HostSample
+from train_ledger.signals.harmless.values import detail
 from train_ledger.signals.identity import Identity
-from train_ledger.signals.loader import Loader
-from train_ledger.signals.logger import SignalLogger
-from train_ledger.signals.memory import MemoryCounters
-from train_ledger.signals.output import Output
-from train_ledger.signals.phases import OpenPhase, Phases
-from train_ledger.signals.profiling import Profiling
-from train_ledger.signals.recorder import Warmth
-from train_ledger.signals.requests import Requests
-from train_ledger.signals.rotation import Rotation
+from train_ledger.signals.sampling.host import GarbageClock, HostSample
+from train_ledger.signals.sampling.memory import MemoryCounters
+from train_ledger.signals.sampling.output import Output
+from train_ledger.signals.sampling.throughput import Throughput
 from train_ledger.signals.saving import Evaluation, Loading, Saving
-from train_ledger.signals.throughput import Throughput
-from train_ledger.signals.values import detail
+from train_ledger.signals.timing.collectives import Collectives
+from train_ledger.signals.timing.loader import Loader
+from train_ledger.signals.timing.phases import OpenPhase, Phases
+from train_ledger.signals.writing.logger import SignalLogger
+from train_ledger.signals.writing.rotation import Rotation
 
 if TYPE_CHECKING:
-    from train_ledger.signals.writers import Writer
+    from train_ledger.signals.telling.writers import Writer
 
 __all__ = ["Monitor"]
 

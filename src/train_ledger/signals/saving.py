@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from types import TracebackType
 
-from train_ledger.signals.last_words import words
+from train_ledger.signals.ending.last_words import words
 from train_ledger.signals.voice import Voice
 
 __all__ = ["Evaluation", "Loading", "Saving"]

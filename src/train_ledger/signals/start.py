@@ -11,19 +11,19 @@ from typing import Any
 from train_ledger.fields import RUN_MEANINGS
 from train_ledger.run_dir import RunDir, RunDirError
 from train_ledger.signals import family, flight
-from train_ledger.signals.attempt import next_attempt
+from train_ledger.signals.asking.worker_server import serve
 from train_ledger.signals.audience import invite
-from train_ledger.signals.bounded import within
 from train_ledger.signals.bystander import Bystander
-from train_ledger.signals.gpu import gpu_of
+from train_ledger.signals.harmless.bounded import within
+from train_ledger.signals.harmless.stderr import Stderr
+from train_ledger.signals.harmless.values import detail, whole
 from train_ledger.signals.identity import Identity, identify
-from train_ledger.signals.memory import MemoryCounters
 from train_ledger.signals.monitor import Monitor
-from train_ledger.signals.rotation import DEFAULT_BYTES, Rotation
-from train_ledger.signals.stderr import Stderr
-from train_ledger.signals.throughput import Throughput
-from train_ledger.signals.values import detail, whole
-from train_ledger.signals.worker_server import serve
+from train_ledger.signals.sampling.gpu import gpu_of
+from train_ledger.signals.sampling.memory import MemoryCounters
+from train_ledger.signals.sampling.throughput import Throughput
+from train_ledger.signals.writing.attempt import next_attempt
+from train_ledger.signals.writing.rotation import DEFAULT_BYTES, Rotation
 
 __all__ = ["start"]
 

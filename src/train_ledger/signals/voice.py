@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from train_ledger.run_dir import RunDir
-from train_ledger.signals.logger import SignalLogger
-from train_ledger.signals.phases import OpenPhase
+from train_ledger.signals.timing.phases import OpenPhase
+from train_ledger.signals.writing.logger import SignalLogger
 
 __all__ = ["Voice"]
 

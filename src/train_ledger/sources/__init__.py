@@ -5,27 +5,27 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from train_ledger.sources.folder import FolderFollower
-from train_ledger.sources.follow import Follower
-from train_ledger.sources.jsonl import SignalDecoder
-from train_ledger.sources.kernel_log import KernelFault, pci_address
-from train_ledger.sources.log_files import LogReading, read_log_files
-from train_ledger.sources.memory import FilesMemory
-from train_ledger.sources.process import Liveness
+from train_ledger.sources.files.folder import FolderFollower
+from train_ledger.sources.files.follow import Follower
+from train_ledger.sources.files.memory import FilesMemory
+from train_ledger.sources.files.stream import Line
+from train_ledger.sources.logs.kernel_log import KernelFault, pci_address
+from train_ledger.sources.logs.log_files import LogReading, read_log_files
+from train_ledger.sources.logs.said import Brought, Said
+from train_ledger.sources.logs.torchrun import Ended
+from train_ledger.sources.logs.traceback import Raised
+from train_ledger.sources.processes.process import Liveness
 from train_ledger.sources.run_facts import RunFacts, RunReading, read_run
-from train_ledger.sources.run_files import Reading, RunFiles, read_all, read_whole
-from train_ledger.sources.said import Brought, Said
-from train_ledger.sources.stream import Line
-from train_ledger.sources.torchrun import Ended
-from train_ledger.sources.traceback import Raised
+from train_ledger.sources.signal_lines.jsonl import SignalDecoder
+from train_ledger.sources.signal_lines.run_files import Reading, RunFiles, read_all, read_whole
 
 if TYPE_CHECKING:
-    from train_ledger.sources.fact_reader import FactReader
-    from train_ledger.sources.incidents import Incident, Incidents
-    from train_ledger.sources.program import FormatSeen
-    from train_ledger.sources.progress import Attempt, Evaluated, Progress
-    from train_ledger.sources.reading import FactReading, FileRead, read_facts
-    from train_ledger.sources.run_logs import RunLogs
+    from train_ledger.sources.reading.fact_reader import FactReader
+    from train_ledger.sources.reading.incidents import Incident, Incidents
+    from train_ledger.sources.reading.program import FormatSeen
+    from train_ledger.sources.reading.progress import Attempt, Evaluated, Progress
+    from train_ledger.sources.reading.reading import FactReading, FileRead, read_facts
+    from train_ledger.sources.reading.run_logs import RunLogs
 
 __all__ = [
     "Attempt",
@@ -63,17 +63,17 @@ __all__ = [
 ]
 
 _READING = {
-    "FactReader": "fact_reader",
-    "Incident": "incidents",
-    "Incidents": "incidents",
-    "FormatSeen": "program",
-    "Attempt": "progress",
-    "Evaluated": "progress",
-    "Progress": "progress",
-    "FactReading": "reading",
-    "FileRead": "reading",
-    "read_facts": "reading",
-    "RunLogs": "run_logs",
+    "FactReader": "reading.fact_reader",
+    "Incident": "reading.incidents",
+    "Incidents": "reading.incidents",
+    "FormatSeen": "reading.program",
+    "Attempt": "reading.progress",
+    "Evaluated": "reading.progress",
+    "Progress": "reading.progress",
+    "FactReading": "reading.reading",
+    "FileRead": "reading.reading",
+    "read_facts": "reading.reading",
+    "RunLogs": "reading.run_logs",
 }
 """What knows every format, by its module: loaded when it is asked for, since most commands read no logs."""
 

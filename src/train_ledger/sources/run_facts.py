@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from train_ledger.facts import Event, Fact
 from train_ledger.run_dir import RunDir
-from train_ledger.sources.memory import FilesMemory
-from train_ledger.sources.run_files import POLL_BYTES, Folding, RunFiles, not_read_in_words
+from train_ledger.sources.files.memory import FilesMemory
+from train_ledger.sources.signal_lines.run_files import POLL_BYTES, Folding, RunFiles, not_read_in_words
 
 if TYPE_CHECKING:
-    from train_ledger.sources.run_logs import RunLogs
+    from train_ledger.sources.reading.run_logs import RunLogs
 
 __all__ = ["RunFacts", "RunReading", "Starting", "read_run"]
 
@@ -48,7 +48,7 @@ class RunFacts:
         if self._signals_speak:
             return None
         if self._logs is None:
-            from train_ledger.sources.run_logs import RunLogs  # it knows every format
+            from train_ledger.sources.reading.run_logs import RunLogs  # it knows every format
 
             self._logs = RunLogs(self._run_dir, self._hosts, self._signals.host_of)
             if self._logs_whole_bytes is not None:

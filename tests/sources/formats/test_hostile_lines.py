@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from sources.formats.told import told
 from train_ledger.facts import Event, Fault, Step
 from train_ledger.fields import EVENTS
-from train_ledger.sources.formats.deepspeed import DeepSpeed
-from train_ledger.sources.formats.deepspeed_csv import DeepSpeedCsv
-from train_ledger.sources.formats.megatron import Megatron
-from train_ledger.sources.formats.megatron_progress import MegatronProgress
-from train_ledger.sources.formats.nanogpt import NanoGpt
-from train_ledger.sources.log_line import LogLine, read_line
+from train_ledger.sources.formats.deepspeed.deepspeed import DeepSpeed
+from train_ledger.sources.formats.deepspeed.deepspeed_csv import DeepSpeedCsv
+from train_ledger.sources.formats.megatron.megatron import Megatron
+from train_ledger.sources.formats.megatron.megatron_progress import MegatronProgress
+from train_ledger.sources.formats.nanogpt.nanogpt import NanoGpt
+from train_ledger.sources.lines.log_line import LogLine, read_line
 
 FORMATS = (Megatron, DeepSpeed, NanoGpt)
 OWNERS = (MegatronProgress, DeepSpeedCsv)

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from train_ledger.facts import Event, Fault, Step
-from train_ledger.sources.formats.hf_trainer import HfTrainer
-from train_ledger.sources.formats.lightning_csv import LightningCsv
-from train_ledger.sources.formats.trainer_state import TrainerState
-from train_ledger.sources.log_line import read_line
+from train_ledger.sources.formats.hugging_face.hf_trainer import HfTrainer
+from train_ledger.sources.formats.hugging_face.trainer_state import TrainerState
+from train_ledger.sources.formats.lightning.lightning_csv import LightningCsv
+from train_ledger.sources.lines.log_line import read_line
 
 pytestmark = pytest.mark.slow
 

@@ -10,7 +10,7 @@ import pytest
 from train_ledger.facts import Event, Fact, Fault
 from train_ledger.sources import FactReader
 from train_ledger.sources.formats import PySpyJson
-from train_ledger.sources.formats.error_file import ErrorFile
+from train_ledger.sources.formats.system.error_file import ErrorFile
 
 
 def facts_of(lines: str | Iterable[str], name: str = "train.log") -> list[Fact]:

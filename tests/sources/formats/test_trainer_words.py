@@ -7,19 +7,18 @@ import math
 
 import pytest
 
-from train_ledger.sources.formats import (
-    deepspeed_chat,
+from train_ledger.sources.formats import pairs, trainer_front
+from train_ledger.sources.formats.deepspeed import deepspeed_chat
+from train_ledger.sources.formats.megatron import (
     megatron_iteration,
     megatron_life,
     megatron_straggler,
     megatron_timers,
-    nanogpt_pieces,
-    pairs,
-    trainer_front,
 )
+from train_ledger.sources.formats.nanogpt import nanogpt_pieces
 from train_ledger.sources.formats.pairs import numbers_of, pairs_in, with_unit
 from train_ledger.sources.formats.trainer_front import after_front, is_source_code, read_front
-from train_ledger.sources.log_line import LogLine
+from train_ledger.sources.lines.log_line import LogLine
 
 MODULES = (
     *(deepspeed_chat, megatron_iteration, megatron_life, megatron_straggler, megatron_timers),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from train_ledger.facts import Event, Fact, Fault, Step
-from train_ledger.sources.log_line import read_line
+from train_ledger.sources.lines.log_line import read_line
 
 
 def told(format_, *lines: str) -> list[Fact]:

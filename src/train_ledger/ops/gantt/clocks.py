@@ -18,7 +18,7 @@ from train_ledger.ops.gantt.inputs import Inputs, lines_of
 from train_ledger.ops.gantt.selection import Selection
 from train_ledger.ops.gantt.tally import Tally
 from train_ledger.sources import SignalDecoder
-from train_ledger.sources.formats.torchtitan_record import read_record
+from train_ledger.sources.formats.torchtitan.torchtitan_record import read_record
 
 __all__ = ["Clocks", "read_clocks"]
 

@@ -19,7 +19,7 @@ from train_ledger.ops.gantt.tally import Tally
 from train_ledger.ops.gantt.titan_chart import TitanChart
 from train_ledger.ops.gantt.trace_file import TraceFile
 from train_ledger.sources import SignalDecoder
-from train_ledger.sources.formats.torchtitan_record import read_record
+from train_ledger.sources.formats.torchtitan.torchtitan_record import read_record
 
 __all__ = ["Gantt"]
 

@@ -13,7 +13,7 @@ from train_ledger.ops.gantt.selection import GanttError, Selection
 from train_ledger.ops.gantt.tally import Tally
 from train_ledger.run_dir import RunDir
 from train_ledger.sources import Follower, Line, SignalDecoder
-from train_ledger.sources.formats.torchtitan_record import read_record
+from train_ledger.sources.formats.torchtitan.torchtitan_record import read_record
 
 __all__ = ["Inputs", "find_inputs", "lines_of"]
 

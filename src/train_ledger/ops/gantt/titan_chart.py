@@ -16,7 +16,7 @@ from train_ledger.ops.gantt.lanes import Lanes, Threads
 from train_ledger.ops.gantt.selection import Selection
 from train_ledger.ops.gantt.tally import Tally
 from train_ledger.ops.gantt.trace_file import TraceFile, encoded, microseconds
-from train_ledger.sources.formats.torchtitan_record import Record
+from train_ledger.sources.formats.torchtitan.torchtitan_record import Record
 
 __all__ = ["TitanChart"]
 

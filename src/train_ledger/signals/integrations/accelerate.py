@@ -19,11 +19,11 @@ from importlib import import_module
 from typing import Any
 
 from train_ledger.run_dir import RunDir, RunDirError
-from train_ledger.signals.bounded import within
+from train_ledger.signals.harmless.bounded import within
+from train_ledger.signals.harmless.values import detail, whole
 from train_ledger.signals.integrations.figures import host_numbers
 from train_ledger.signals.integrations.session import Run, Session, unharmed
 from train_ledger.signals.monitor import Monitor
-from train_ledger.signals.values import detail, whole
 
 __all__ = ["TrackerHooks", "TrainLedgerTracker"]
 

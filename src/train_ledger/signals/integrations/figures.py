@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from train_ledger.fields import FIELDS
-from train_ledger.signals.values import plain
+from train_ledger.signals.harmless.values import plain
 
 __all__ = ["field_of", "host_number", "host_numbers", "known_numbers"]
 

@@ -18,7 +18,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from train_ledger.signals.helper_process import ABSENT
+from train_ledger.signals.telling.helper_process import ABSENT
 
 __all__ = ["Steps", "library", "tagged"]
 

@@ -19,9 +19,9 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
+from train_ledger.signals.harmless.values import whole
 from train_ledger.signals.integrations.figures import host_number, known_numbers
 from train_ledger.signals.integrations.session import Run, Session, unharmed
-from train_ledger.signals.values import whole
 
 __all__ = ["LightningHooks", "TrainLedgerCallback"]
 

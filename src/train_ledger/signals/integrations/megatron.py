@@ -17,10 +17,10 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from train_ledger.signals.harmless.values import whole
 from train_ledger.signals.integrations.figures import host_number, known_numbers
 from train_ledger.signals.integrations.session import Run, Session, unharmed
 from train_ledger.signals.monitor import Monitor
-from train_ledger.signals.values import whole
 
 __all__ = ["Megatron", "watch", "wrap"]
 

@@ -14,11 +14,11 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
-from train_ledger.signals.last_words import words
+from train_ledger.signals.ending.last_words import words
 from train_ledger.signals.monitor import Monitor
-from train_ledger.signals.phases import OpenPhase
 from train_ledger.signals.saving import Saving
 from train_ledger.signals.start import start
+from train_ledger.signals.timing.phases import OpenPhase
 
 __all__ = ["Run", "Session", "unharmed"]
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from train_ledger.signals.integrations.helper import Steps, library, tagged
-from train_ledger.signals.writers import Writer
+from train_ledger.signals.telling.writers import Writer
 
 __all__ = ["serve", "tensorboard_writer"]
 

@@ -18,10 +18,10 @@ import sys
 from typing import Any
 
 from train_ledger.fields import FIELDS
+from train_ledger.signals.harmless.values import whole
 from train_ledger.signals.integrations.figures import field_of, host_number
 from train_ledger.signals.integrations.session import Session, unharmed
-from train_ledger.signals.phases import OpenPhase
-from train_ledger.signals.values import whole
+from train_ledger.signals.timing.phases import OpenPhase
 
 __all__ = ["SpanHandler", "register"]
 

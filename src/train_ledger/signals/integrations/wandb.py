@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from train_ledger.signals.harmless.values import detail
 from train_ledger.signals.integrations.helper import Steps, library, tagged
-from train_ledger.signals.values import detail
-from train_ledger.signals.writers import Writer
+from train_ledger.signals.telling.writers import Writer
 
 __all__ = ["serve", "wandb_writer"]
 

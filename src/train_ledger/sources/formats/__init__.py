@@ -6,27 +6,27 @@ file to itself, line by line (a CSV file, JSON lines); a document is read as a w
 
 from __future__ import annotations
 
-from train_ledger.sources.formats.collectives import Collectives
-from train_ledger.sources.formats.deepspeed import DeepSpeed
-from train_ledger.sources.formats.deepspeed_csv import DeepSpeedCsv
-from train_ledger.sources.formats.error_file import ErrorFile
-from train_ledger.sources.formats.exceptions import Exceptions
+from train_ledger.sources.formats.deepspeed.deepspeed import DeepSpeed
+from train_ledger.sources.formats.deepspeed.deepspeed_csv import DeepSpeedCsv
 from train_ledger.sources.formats.format import Document, LineFormat, OwnedFormat
-from train_ledger.sources.formats.hf_trainer import HfTrainer
-from train_ledger.sources.formats.kernel import Kernel
-from train_ledger.sources.formats.launcher import Launcher
-from train_ledger.sources.formats.lightning_csv import LightningCsv
-from train_ledger.sources.formats.llama_factory import LlamaFactory
-from train_ledger.sources.formats.megatron import Megatron
-from train_ledger.sources.formats.megatron_progress import MegatronProgress
-from train_ledger.sources.formats.nanogpt import NanoGpt
+from train_ledger.sources.formats.hugging_face.hf_trainer import HfTrainer
+from train_ledger.sources.formats.hugging_face.llama_factory import LlamaFactory
+from train_ledger.sources.formats.hugging_face.trainer_state import TrainerState
+from train_ledger.sources.formats.lightning.lightning_csv import LightningCsv
+from train_ledger.sources.formats.megatron.megatron import Megatron
+from train_ledger.sources.formats.megatron.megatron_progress import MegatronProgress
+from train_ledger.sources.formats.nanogpt.nanogpt import NanoGpt
 from train_ledger.sources.formats.own_loop import OwnLoop
 from train_ledger.sources.formats.signal_lines import SignalLines
-from train_ledger.sources.formats.slurm import Slurm
-from train_ledger.sources.formats.stacks import PySpyJson, PySpyText
-from train_ledger.sources.formats.torchtitan import Torchtitan
-from train_ledger.sources.formats.torchtitan_spans import TorchtitanSpans
-from train_ledger.sources.formats.trainer_state import TrainerState
+from train_ledger.sources.formats.system.collectives import Collectives
+from train_ledger.sources.formats.system.error_file import ErrorFile
+from train_ledger.sources.formats.system.exceptions import Exceptions
+from train_ledger.sources.formats.system.kernel import Kernel
+from train_ledger.sources.formats.system.launcher import Launcher
+from train_ledger.sources.formats.system.slurm import Slurm
+from train_ledger.sources.formats.system.stacks import PySpyJson, PySpyText
+from train_ledger.sources.formats.torchtitan.torchtitan import Torchtitan
+from train_ledger.sources.formats.torchtitan.torchtitan_spans import TorchtitanSpans
 
 __all__ = ["DOCUMENTS", "LINE_FORMATS", "OWNED_FORMATS", "Document", "LineFormat", "OwnedFormat"]
 

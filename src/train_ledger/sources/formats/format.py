@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import ClassVar, Protocol
 
 from train_ledger.facts import Fact
-from train_ledger.sources.log_line import LogLine
+from train_ledger.sources.lines.log_line import LogLine
 
 __all__ = ["Document", "LineFormat", "OwnedFormat"]
 

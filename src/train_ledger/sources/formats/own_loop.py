@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from train_ledger.facts import Fact, Step
-from train_ledger.sources.formats.nanogpt import NanoGpt
-from train_ledger.sources.formats.nanogpt_pieces import values_of_pieces
+from train_ledger.sources.formats.nanogpt.nanogpt import NanoGpt
+from train_ledger.sources.formats.nanogpt.nanogpt_pieces import values_of_pieces
 from train_ledger.sources.formats.trainer_front import after_front, read_front
-from train_ledger.sources.log_line import LogLine
+from train_ledger.sources.lines.log_line import LogLine
 
 __all__ = ["OwnLoop"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from train_ledger.sources.log_number import log_number
+from train_ledger.sources.lines.log_number import log_number
 
 __all__ = ["bare_name", "numbers_of", "pairs_in", "with_unit"]
 

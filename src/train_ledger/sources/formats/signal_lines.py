@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
 from train_ledger.facts import Event, Fact, Fault
-from train_ledger.sources.formats.exceptions import named
-from train_ledger.sources.jsonl import SignalDecoder
-from train_ledger.sources.log_line import LogLine
-from train_ledger.sources.watchdog import peer_gone
+from train_ledger.sources.formats.system.exceptions import named
+from train_ledger.sources.lines.log_line import LogLine
+from train_ledger.sources.logs.watchdog import peer_gone
+from train_ledger.sources.signal_lines.jsonl import SignalDecoder
 
 __all__ = ["SignalLines"]
 

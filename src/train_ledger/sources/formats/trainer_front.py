@@ -10,8 +10,8 @@ import re
 from dataclasses import dataclass
 from math import nan
 
-from train_ledger.sources.log_line import LogLine
-from train_ledger.sources.log_time import TIME, log_time
+from train_ledger.sources.lines.log_line import LogLine
+from train_ledger.sources.lines.log_time import TIME, log_time
 
 __all__ = ["Front", "after_front", "is_source_code", "read_front"]
 

@@ -1,0 +1,1 @@
+"""What can be asked of a rank from outside while it trains?"""

@@ -1,0 +1,1 @@
+"""What does a process still say when it dies?"""

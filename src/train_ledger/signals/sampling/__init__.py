@@ -1,0 +1,1 @@
+"""What do the host, the allocator and the GPU say beside the step?"""

@@ -1,0 +1,1 @@
+"""How are other trackers told, without anybody waiting for them?"""

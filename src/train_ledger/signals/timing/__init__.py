@@ -1,0 +1,1 @@
+"""How long did each part of a step take, and how much of it was waiting?"""

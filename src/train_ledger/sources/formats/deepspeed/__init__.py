@@ -1,0 +1,1 @@
+"""What do DeepSpeed and DeepSpeed-Chat print?"""

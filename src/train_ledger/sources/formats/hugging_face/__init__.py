@@ -1,0 +1,1 @@
+"""What do the Trainer of Hugging Face and its kin print?"""

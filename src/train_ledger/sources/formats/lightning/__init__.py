@@ -1,0 +1,1 @@
+"""What stands in Lightning's metrics.csv?"""

@@ -1,0 +1,1 @@
+"""What does Megatron-LM print, and those that were made from it?"""

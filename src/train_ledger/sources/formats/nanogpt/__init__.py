@@ -1,0 +1,1 @@
+"""What do nanoGPT and its descendants print?"""

@@ -1,0 +1,1 @@
+"""What do launchers, schedulers, kernels, NCCL and Python itself print?"""

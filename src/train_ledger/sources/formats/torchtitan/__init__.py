@@ -1,0 +1,1 @@
+"""What does torchtitan print, and write into its structured logs?"""

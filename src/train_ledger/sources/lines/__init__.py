@@ -1,0 +1,1 @@
+"""What stands in one line of a log: who wrote it, when, which numbers?"""

@@ -1,0 +1,1 @@
+"""What do logs say of ranks that hang, fail or were killed?"""

@@ -1,0 +1,1 @@
+"""Which processes of the job are there, and which are gone?"""

@@ -1,0 +1,1 @@
+"""What does a file say, whichever formats stand in it?"""

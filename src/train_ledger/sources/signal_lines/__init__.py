@@ -1,0 +1,1 @@
+"""What do our own signal lines say, by the million?"""
