@@ -463,7 +463,10 @@ def filled_pipe(content: bytes) -> int:
 
 
 def test_a_descriptor_that_is_closed_is_told() -> None:
-    reading = read_facts([Path("/dev/fd/999")])
+    reader, writer = os.pipe()
+    os.close(reader)
+    os.close(writer)
+    reading = read_facts([Path(f"/dev/fd/{writer}")])
     assert not list(reading)
     assert reading.files[0].not_read == "bad file descriptor"
 

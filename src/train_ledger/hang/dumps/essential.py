@@ -63,8 +63,8 @@ def essentials(entries: Sequence[Any]) -> dict[Key, _Entries] | None:
     """The entries that count, by group, so that `hold` says of them what it says of all.
 
     None where that is not certain: for what is not understood, several backends, those that do not tell when
-    an operation completed, groups without end, and where none is over, so that each counts. What else an
-    entry says is not looked at.
+    an operation completed, groups without end, and where none is over, so that each counts. What the others
+    say is not looked at.
     """
     columns = _columns(entries)
     if columns is None or not _tell_their_end(columns) or not _has_ended(columns):
@@ -78,7 +78,7 @@ def essentials(entries: Sequence[Any]) -> dict[Key, _Entries] | None:
     for (name, desc), at in places.items():
         few = _essential(at, columns)
         groups[text(name), text(desc), ""] = [entries[place] for place in few or at]
-        if few is None and not are_ordinary(groups[text(name), text(desc), ""]):
+        if not are_ordinary(groups[text(name), text(desc), ""]):
             return None
     return groups if len(groups) == len(places) else None
 
