@@ -286,6 +286,7 @@ def main() -> None:
     parser.add_argument("--read", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--serve", type=Path, help=argparse.SUPPRESS)
     asked = parser.parse_args()
+    sys.setswitchinterval(0.0005)  # whoever scrapes is not to wait for the lines that are made beside it
     if asked.read or asked.serve:
         read(asked.read) if asked.read else serve(asked.serve)
         return

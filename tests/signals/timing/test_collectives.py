@@ -21,6 +21,7 @@ import torch.distributed as dist
 
 from signals.scripts import run_to_end, signal_lines
 from train_ledger.hang.stacks.frames import parse_frame, user_frame
+from train_ledger.signals.timing import work_clock
 from train_ledger.signals.timing.collectives import Collectives
 
 JOB = Path(__file__).with_name("gloo_job.py")
@@ -72,6 +73,12 @@ def test_nothing_is_said_where_collectives_go_past_python(tmp_path: Path) -> Non
 
 
 # -- in this process, with one rank
+
+
+@pytest.fixture(autouse=True)
+def every_step_is_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However short the steps of a test are."""
+    monkeypatch.setattr(work_clock, "_SHARE", 1e9)
 
 
 @pytest.fixture

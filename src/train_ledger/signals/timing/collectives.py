@@ -76,6 +76,8 @@ class Collectives:
         """The step's fields, as `WorkClock.step`; {} where there are no ranks to wait for."""
         if not self._installed:
             self.look()
+        if self.clock.rests:
+            return self.clock.step(whole=False)
         all_seen = self._sequence.all_seen() if self._installed else None
         if all_seen is None:
             return {}
@@ -204,6 +206,8 @@ class Collectives:
 
     def _blocking(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def wait(*arguments: Any, **options: Any) -> Any:
+            if self.clock.idle:
+                return original(*arguments, **options)
             timed, self._timed_work = self._timed_work, 0
             if timed and arguments and id(arguments[0]) == timed:
                 return original(*arguments, **options)  # torch waits at once for what was timed as a whole

@@ -39,7 +39,7 @@ class WallTimeline:
     """The training thread's own time; other threads have no stamps."""
 
     method = "collective_wall"
-    pair_s = 2e-6
+    pair_s = 8e-6
 
     def __init__(self) -> None:
         self._thread = threading.get_ident()

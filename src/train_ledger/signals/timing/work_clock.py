@@ -19,12 +19,15 @@ __all__ = ["WorkClock"]
 
 _STEPS_KEPT = 8
 _MOST_PAIRS = 1024
-_SHARE = 0.002
-"""What the stamps may cost of the training thread's time."""
+_SHARE = 0.0005
+"""What the figures may cost of the training thread's time."""
 
 _LONGEST_REST = 100
-_NO_MATTER = 4
-"""So few waits in a step cost less than what else is done at its end."""
+_STEP_S = 4e-5
+"""What is asked at the end of a step costs, in caches that the training has filled with other things."""
+
+_SHORTEST_S = 0.001
+"""A shorter step trains nothing."""
 
 
 class _Span:
@@ -43,8 +46,8 @@ class _Span:
 class WorkClock:
     """Keeps the stamps of a step and reckons it once they are passed; `line` is set by who knows the device.
 
-    More than a thousand waits in a step cost too much: such a step has no figures. Where the stamps of a step
-    cost more than their share of it, so many of the next steps are left out that they do not.
+    More than a thousand waits in a step cost too much: such a step has no figures. Where the figures of a
+    step cost more than their share of it, so many of the next steps are left out that they do not.
     """
 
     def __init__(self) -> None:
@@ -57,6 +60,8 @@ class WorkClock:
         self._waiting = False
         self._began_s = 0.0
         self._rest = 0
+        self.idle = True
+        """Whether no step is being timed."""
 
     @property
     def line(self) -> Timeline | None:
@@ -67,6 +72,11 @@ class WorkClock:
     def line(self, line: Timeline | None) -> None:
         self._line = line
         self.on_cuda = line if isinstance(line, CudaTimeline) else None
+
+    @property
+    def rests(self) -> bool:
+        """Whether this step and the next are left out."""
+        return self._rest > 1
 
     def begin_wait(self) -> Any:
         """Before what may wait for another rank; None where it is not to be timed."""
@@ -141,6 +151,7 @@ class WorkClock:
             self._earlier.append(self._now)
             self._rest = self._steps_to_rest(self._now, took_s)
         self._now = None if self._rest else _Span(stamp)
+        self.idle = self._now is None
         if self._apart:
             self._apart_start = self._line.now()  # a stamp of its own: each is given back once
         return self._reckoned()
@@ -148,12 +159,11 @@ class WorkClock:
     def _steps_to_rest(self, span: _Span, took_s: float) -> int:
         assert self._line is not None  # noqa: S101
         pairs = len(span.waits) + len(span.apart)
-        if pairs <= _NO_MATTER:
-            return 0
         if pairs >= _MOST_PAIRS:
             return _LONGEST_REST
-        cost_s = pairs * self._line.pair_s
-        return int(min(_LONGEST_REST, cost_s / (_SHARE * took_s))) if took_s > 0 else 0
+        if took_s < _SHORTEST_S:
+            return 0
+        return int(min(_LONGEST_REST, (_STEP_S + pairs * self._line.pair_s) / (_SHARE * took_s)))
 
     def _reckoned(self) -> dict[str, float]:
         fields: dict[str, float] = {}
