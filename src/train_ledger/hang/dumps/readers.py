@@ -148,12 +148,20 @@ def _receive(stream: BinaryIO, deadline: float) -> bytes | None:
 def _read(stream: BinaryIO, count: int, deadline: float) -> bytes | None:
     data = bytearray()
     while len(data) < count:
-        ready, _, _ = select.select([stream], [], [], max(0.0, deadline - time.monotonic()))
-        part = os.read(stream.fileno(), min(count - len(data), 1 << 20)) if ready else b""
+        if not _is_ready(stream, max(0.0, deadline - time.monotonic())):
+            return None
+        part = os.read(stream.fileno(), min(count - len(data), 1 << 20))
         if not part:
             return None
         data += part
     return bytes(data)
+
+
+def _is_ready(stream: BinaryIO, timeout_s: float) -> bool:
+    """By poll: select takes no descriptor beyond 1023, and a keeper of a thousand ranks has more open."""
+    waiting = select.poll()
+    waiting.register(stream, select.POLLIN)
+    return bool(waiting.poll(1000 * timeout_s))
 
 
 def _stdin(process: subprocess.Popen[bytes]) -> BinaryIO:
