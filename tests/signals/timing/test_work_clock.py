@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from train_ledger.signals.timing import work_clock
 from train_ledger.signals.timing.collectives import Collectives
 from train_ledger.signals.timing.timeline import CudaTimeline, WallTimeline, timeline
 
@@ -118,6 +119,12 @@ class Gpu:
 
     def is_current_stream_capturing(self) -> bool:
         return self.capturing
+
+
+@pytest.fixture(autouse=True)
+def every_step_is_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However short the steps of a test are."""
+    monkeypatch.setattr(work_clock, "_SHARE", 1e9)
 
 
 @pytest.fixture
@@ -274,7 +281,10 @@ def test_a_step_of_a_thousand_waits_has_no_figures(gpu: Gpu, collectives: Collec
     assert gpu.made < 3000
 
 
-def test_many_waits_in_short_steps_are_timed_in_some_of_them(gpu: Gpu, collectives: Collectives) -> None:
+def test_many_waits_in_short_steps_are_timed_in_some_of_them(
+    gpu: Gpu, collectives: Collectives, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(work_clock, "_SHARE", 0.0005)
     told = []
     for _ in range(60):
         for _ in range(100):  # stamps of 2 ms in a step of 20 ms: one step in fifty or so may have them
