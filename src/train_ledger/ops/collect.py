@@ -24,6 +24,7 @@ from train_ledger.hang.dumps.pickles import RefusedError, open_regular
 from train_ledger.ops.pipes import PipeError, Watched, ask_by_pipe, dump_places, pipe_prefix
 from train_ledger.ops.worker_server import WorkerServerError, fetch_dump
 from train_ledger.run_dir import RunDir, parsed_json, read_small, write_atomically
+from train_ledger.sources.processes.process import RankPlace
 from train_ledger.sources.processes.rank_processes import variables_of
 
 __all__ = ["Asking", "Dumps", "await_dumps", "collect_dumps", "request_dumps"]
@@ -36,17 +37,9 @@ _SERVERS_AT_ONCE = 8
 _GONE = "no answer, and no process {pid} here: it ended, or counts in a container of its own"
 
 
-class Rank(Protocol):
+class Rank(RankPlace, Protocol):
     """What must be known of a rank to ask it; `ledger.RankState` fits."""
 
-    @property
-    def rank(self) -> int: ...
-    @property
-    def attempt(self) -> int: ...
-    @property
-    def host(self) -> str | None: ...
-    @property
-    def pid(self) -> int | None: ...
     @property
     def worker_server(self) -> str | None: ...
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
 from train_ledger.facts import Event, Fact, Step
 from train_ledger.fields import written_number
+from train_ledger.render.whole_text import whole_text
 
 __all__ = ["OF_EVERY_FACT", "fact_line"]
 
@@ -18,7 +18,6 @@ OF_EVERY_FACT = frozenset({"kind", "event", "fault", "t", "step", "rank", "host"
 
 _DEEPEST = 32
 """Lists within lists of hostile signal lines would end the reader's own stack."""
-_HALF_A_PAIR = re.compile("[\ud800-\udfff]")
 
 
 def fact_line(fact: Fact, fields: Collection[str] | None = None) -> str:
@@ -34,14 +33,14 @@ def fact_line(fact: Fact, fields: Collection[str] | None = None) -> str:
     plain = _keys(fact)
     for name, value in told.items():
         if fields is None or name in fields:
-            plain[f"{_text(name)}_" if name in plain else _text(name)] = _plain(value)
+            plain[f"{whole_text(name)}_" if name in plain else whole_text(name)] = _plain(value)
     return json.dumps(plain, separators=(",", ":"), allow_nan=False)
 
 
 def _keys(fact: Fact) -> dict[str, Any]:
     named: dict[str, Any] = {"kind": "step"}
     if isinstance(fact, Event):
-        named = {"kind": "event", "event": _text(fact.name)}
+        named = {"kind": "event", "event": whole_text(fact.name)}
     elif not isinstance(fact, Step):
         named = {"kind": "fault", "fault": fact.fault}
     t = fact.t if fact.t is not None and math.isfinite(fact.t) else None
@@ -50,9 +49,9 @@ def _keys(fact: Fact) -> dict[str, Any]:
         "t": t,
         "step": fact.step,
         "rank": fact.rank,
-        "host": None if fact.host is None else _text(fact.host),
+        "host": None if fact.host is None else whole_text(fact.host),
         "attempt": fact.attempt,
-        "source": _text(fact.source),
+        "source": whole_text(fact.source),
     }
 
 
@@ -62,12 +61,7 @@ def _plain(value: Any, depth: int = 0) -> Any:
     if isinstance(value, Mapping | list | tuple | set | frozenset) and depth >= _DEEPEST:
         return "…"
     if isinstance(value, Mapping):
-        return {_text(str(key)): _plain(item, depth + 1) for key, item in value.items()}
+        return {whole_text(str(key)): _plain(item, depth + 1) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
         return [_plain(item, depth + 1) for item in value]
-    return value if value is None or isinstance(value, int) else _text(str(value))
-
-
-def _text(value: str) -> str:
-    """Without half pairs of UTF-16, as in names of files that are no UTF-8: strict readers refuse them."""
-    return value if value.isascii() else _HALF_A_PAIR.sub("\N{REPLACEMENT CHARACTER}", value)
+    return value if value is None or isinstance(value, int) else whole_text(str(value))

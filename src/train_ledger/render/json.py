@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from train_ledger.answer import SCHEMA, Diagnosis, HangAnswer, to_json
+from train_ledger.render.whole_text import whole_text
 
 __all__ = ["as_json"]
-
-_HALF_A_PAIR = re.compile("[\ud800-\udfff]")
 
 
 def as_json(answer: HangAnswer | Diagnosis | Mapping[str, Any], *, indent: int | None = 1) -> str:
@@ -28,7 +26,7 @@ def as_json(answer: HangAnswer | Diagnosis | Mapping[str, Any], *, indent: int |
 
 def _valid(value: Any) -> Any:
     if isinstance(value, str):
-        return value if value.isascii() else _HALF_A_PAIR.sub("\N{REPLACEMENT CHARACTER}", value)
+        return whole_text(value)
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if isinstance(value, Mapping):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -318,14 +319,15 @@ class TestManyFiles:
     """More than a few, of which none says anything: they are looked at in turn."""
 
     @pytest.fixture
-    def follower(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FolderFollower:
+    def follower(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FolderFollower]:
         monkeypatch.setattr(follow_module, "_QUIET_S", 0.0)
         for rank in range(200):
             append(tmp_path / f"rank.{rank}", b"begin\n")
         follower = FolderFollower(tmp_path, lambda name: (int(name.rpartition(".")[2]), 0))
-        assert len(read(follower)) == 200
-        read(follower)
-        return follower
+        with follower:
+            assert len(read(follower)) == 200
+            read(follower)
+            yield follower
 
     def test_one_that_speaks_up_is_heard_within_four_looks(
         self, follower: FolderFollower, tmp_path: Path

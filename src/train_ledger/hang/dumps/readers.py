@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
-import select
 import signal
 import subprocess
 import sys
@@ -23,6 +22,7 @@ import msgspec
 from train_ledger.config import Limits
 from train_ledger.hang.dumps.rank_lists import ListsReceived
 from train_ledger.hang.dumps.worker import HEADER, Job, Reply
+from train_ledger.sources.files.ready import is_ready
 
 __all__ = ["read_all"]
 
@@ -148,20 +148,13 @@ def _receive(stream: BinaryIO, deadline: float) -> bytes | None:
 def _read(stream: BinaryIO, count: int, deadline: float) -> bytes | None:
     data = bytearray()
     while len(data) < count:
-        if not _is_ready(stream, max(0.0, deadline - time.monotonic())):
+        if not is_ready(stream, max(0.0, deadline - time.monotonic())):
             return None
         part = os.read(stream.fileno(), min(count - len(data), 1 << 20))
         if not part:
             return None
         data += part
     return bytes(data)
-
-
-def _is_ready(stream: BinaryIO, timeout_s: float) -> bool:
-    """By poll: select takes no descriptor beyond 1023, and a keeper of a thousand ranks has more open."""
-    waiting = select.poll()
-    waiting.register(stream, select.POLLIN)
-    return bool(waiting.poll(1000 * timeout_s))
 
 
 def _stdin(process: subprocess.Popen[bytes]) -> BinaryIO:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from train_ledger.ops.gantt.drawing import Gantt
 from train_ledger.ops.gantt.selection import GanttError, Selection, rank_ranges, step_range
-from train_ledger.ops.gantt.tally import Tally
 from train_ledger.ops.gantt.trace_file import TraceFile
 
-__all__ = ["Gantt", "GanttError", "Selection", "Tally", "TraceFile", "rank_ranges", "step_range"]
+__all__ = ["Gantt", "GanttError", "Selection", "TraceFile", "rank_ranges", "step_range"]

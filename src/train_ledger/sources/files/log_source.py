@@ -10,7 +10,6 @@ import codecs
 import gzip
 import os
 import re
-import select
 import stat
 import sys
 import zlib
@@ -19,6 +18,8 @@ from contextlib import ExitStack, contextmanager
 from io import BufferedReader
 from pathlib import Path
 from typing import IO, cast
+
+from train_ledger.sources.files.ready import is_ready
 
 __all__ = ["NotRead", "opened", "pieces", "why_no_text"]
 
@@ -81,13 +82,6 @@ def _refused(error: OSError) -> NotRead:
     return NotRead((error.strerror or str(error)).lower())
 
 
-def _is_ready(file: IO[bytes], timeout_s: float | None) -> bool:
-    """Whether it can be read from, after at most that long; by poll, which takes any descriptor."""
-    waiting = select.poll()
-    waiting.register(file, select.POLLIN)
-    return bool(waiting.poll(None if timeout_s is None else 1000 * timeout_s))
-
-
 def pieces(file: IO[bytes]) -> Iterator[bytes]:
     """What is in it, piece by piece, as it comes; raises NotRead where it is damaged or is refused.
 
@@ -96,9 +90,9 @@ def pieces(file: IO[bytes]) -> Iterator[bytes]:
     read = getattr(file, "read1", file.read)
     is_pipe = False  # the first piece may have come already, and nothing was told that could be settled
     while True:
-        if is_pipe and not _is_ready(file, _QUIET_S):
+        if is_pipe and not is_ready(file, _QUIET_S):
             yield b""
-            _is_ready(file, None)
+            is_ready(file, None)
         try:
             piece = read(_PIECE_BYTES)
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:

@@ -11,10 +11,9 @@ task's, which may be a rank or a node's: it is taken off and not used.
 from __future__ import annotations
 
 import re
-import time
 from dataclasses import dataclass
 
-from train_ledger.sources.lines.log_time import log_time
+from train_ledger.sources.lines.log_time import log_time, time_without_year
 
 __all__ = ["LogLine", "read_line"]
 
@@ -56,7 +55,6 @@ _OF_CONTAINER = re.compile(
 _INSIDE = re.compile(r"\[rank(\d{1,7})\]:")
 _STAMP = re.compile(r"\[?[EWIF](\d{1,2})(\d\d) (\d\d):(\d\d):(\d\d)\.(\d{1,9})")
 _MOST_FRONTS = 4
-_DAY_S = 86_400.0
 
 
 def read_line(data: bytes, written_t: float | None = None) -> LogLine:
@@ -102,11 +100,6 @@ def _time(text: str, written_t: float | None) -> float | None:
     if not (1 <= month <= 12 and 1 <= day <= 31 and hour < 24 and minute < 60 and second < 61):
         return None
     try:
-        year = time.localtime(written_t).tm_year
-        times = [
-            time.mktime((it, month, day, hour, minute, second, 0, 0, -1)) + float(f"0.{match[6]}")
-            for it in (year, year - 1)
-        ]
+        return time_without_year(written_t, month, day, hour, minute, second, float(f"0.{match[6]}"))
     except (OverflowError, ValueError, OSError):
         return None
-    return times[0] if times[0] <= written_t + _DAY_S else times[1]

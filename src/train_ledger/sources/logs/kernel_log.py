@@ -11,9 +11,9 @@ import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
 
 from train_ledger.facts import Fault
+from train_ledger.sources.lines.log_time import log_time, time_without_year
 
 __all__ = ["MARKS", "KernelFault", "fault_of", "fault_told", "kernel_fault", "pci_address"]
 
@@ -57,7 +57,6 @@ _CTIME = re.compile(
     r"(?:([A-Za-z0-9][\w.-]{0,254}) (?=kernel))?"
 )
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-_DAY_S = 86_400.0
 _LONGEST_TEXT = 300
 
 
@@ -152,7 +151,9 @@ def _times(front: str, written_t: float | None) -> Iterator[tuple[float | None, 
         if match := _EPOCH.match(front):
             yield float(match[1]), _no_tag(match[2])
         elif match := _ISO.match(front):
-            yield _iso(match), _no_tag(match[4])
+            t = log_time("".join(part or "" for part in match.group(1, 2, 3)))
+            if t is not None:
+                yield t, _no_tag(match[4])
         elif match := _CTIME.match(front):
             yield _ctime(match, written_t), match[7]
     except (ValueError, OverflowError, OSError):
@@ -163,19 +164,11 @@ def _no_tag(word: str | None) -> str | None:
     return None if word is None or word.startswith(("kernel", "NVRM", "[")) else word
 
 
-def _iso(match: re.Match[str]) -> float:
-    zone = (match[3] or "").replace("Z", "+00:00")
-    fraction = float("0." + match[2][1:]) if match[2] else 0.0
-    return datetime.fromisoformat(match[1] + zone).timestamp() + fraction
-
-
 def _ctime(match: re.Match[str], written_t: float | None) -> float | None:
-    if match[1] not in _MONTHS or (match[6] is None and written_t is None):
+    if match[1] not in _MONTHS:
         return None
-    year = int(match[6]) if match[6] else time.localtime(written_t).tm_year
     day, hour, minute, second = (int(match[index]) for index in (2, 3, 4, 5))
     month = _MONTHS.index(match[1]) + 1
-    t = time.mktime((year, month, day, hour, minute, second, 0, 0, -1))
-    if match[6] is None and written_t is not None and t > written_t + _DAY_S:
-        t = time.mktime((year - 1, month, day, hour, minute, second, 0, 0, -1))
-    return t
+    if match[6]:
+        return time.mktime((int(match[6]), month, day, hour, minute, second, 0, 0, -1))
+    return None if written_t is None else time_without_year(written_t, month, day, hour, minute, second)

@@ -15,7 +15,7 @@ import psutil  # type: ignore[import-untyped]
 
 from train_ledger.facts import Event
 
-__all__ = ["Liveness", "RankProcess"]
+__all__ = ["Liveness", "RankPlace", "RankProcess"]
 
 _REUSED_SLACK_S = 900.0
 """The last line's time and the process's start may be read on clocks that differ by minutes."""
@@ -23,8 +23,8 @@ _REUSED_SLACK_S = 900.0
 Who = tuple[int, int, int]
 
 
-class RankProcess(Protocol):
-    """What is asked of a rank; `ledger.RankState` fits."""
+class RankPlace(Protocol):
+    """Which process a rank is, and where; `ledger.RankState` fits."""
 
     @property
     def rank(self) -> int: ...
@@ -34,6 +34,11 @@ class RankProcess(Protocol):
     def host(self) -> str | None: ...
     @property
     def pid(self) -> int | None: ...
+
+
+class RankProcess(RankPlace, Protocol):
+    """And when it was heard last."""
+
     @property
     def heard_t(self) -> float | None: ...
 

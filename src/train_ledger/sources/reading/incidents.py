@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from train_ledger.facts import Fault
 
-__all__ = ["Incident", "Incidents", "is_victim"]
+__all__ = ["Incident", "Incidents"]
 
 _NUMBERS = re.compile(r"0x[0-9a-fA-F]{1,16}|\d{1,20}")
 _MOST = 1000
@@ -76,7 +76,7 @@ class Incidents:
 
     def _order(self, it: Incident) -> tuple[bool, bool, int, int]:
         file, line = _place(it.first)
-        return is_victim(it.first), it.first.details.get("what") == "peer_gone", self._files[file], line
+        return _is_victim(it.first), it.first.details.get("what") == "peer_gone", self._files[file], line
 
 
 def _place(fault: Fault) -> tuple[str, int]:
@@ -84,7 +84,7 @@ def _place(fault: Fault) -> tuple[str, int]:
     return (file, int(line)) if line.isdecimal() and len(line) < 19 else (fault.source, 0)
 
 
-def is_victim(fault: Fault) -> bool:
+def _is_victim(fault: Fault) -> bool:
     """Whether the launcher ended this rank because of another."""
     return fault.details.get("victim") is True
 
@@ -100,4 +100,4 @@ def _kind(fault: Fault) -> object:
         return fault.fault, fault.host, details.get("pci"), details.get("code"), fatal
     said = details.get("message") or details.get("why") or details.get("text") or ""
     shape = _NUMBERS.sub("#", str(said)[:500])
-    return fault.fault, fault.attempt, details.get("type"), shape, details.get("exit_code"), is_victim(fault)
+    return fault.fault, fault.attempt, details.get("type"), shape, details.get("exit_code"), _is_victim(fault)

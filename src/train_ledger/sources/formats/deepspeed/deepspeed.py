@@ -8,7 +8,6 @@ and DeepSpeed-Chat. A line's rank is that which DeepSpeed writes in front of it.
 from __future__ import annotations
 
 import re
-import signal
 from collections.abc import Iterator
 from dataclasses import replace
 from math import isfinite
@@ -23,6 +22,7 @@ from train_ledger.sources.formats.pairs import bare_name, with_unit
 from train_ledger.sources.formats.trainer_front import Front, is_source_code, read_front
 from train_ledger.sources.lines.log_line import LogLine
 from train_ledger.sources.lines.log_number import log_number
+from train_ledger.sources.lines.signal_name import signal_number
 
 __all__ = ["DeepSpeed"]
 
@@ -212,6 +212,5 @@ def _ended(match: re.Match[str], front: Front, source: str) -> Event:
     if match["killed"]:
         name, about = "signal_sent", {"pid": int(match["killed"]), "victim": True}
     elif match["signal"]:
-        number = getattr(signal, match["signal"], None)
-        name, about = "signal", {"number": int(number) if number else match["signal"], "of": "launcher"}
+        name, about = "signal", {"number": signal_number(match["signal"]), "of": "launcher"}
     return Event(front.t, name, None, None, 0, front.host, source, about)

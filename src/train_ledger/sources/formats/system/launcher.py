@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 from train_ledger.facts import Event, Fact, Fault
 from train_ledger.sources.lines.log_line import LogLine
 from train_ledger.sources.lines.log_time import TIME, log_time
+from train_ledger.sources.lines.signal_name import signal_number
 from train_ledger.sources.logs.torchrun import MARKS, Ended, Epilogue
 
 __all__ = ["Launcher"]
@@ -71,10 +72,10 @@ class Launcher:
         if match := _FAILED.search(text):
             yield from self._failed(match, line, source)
         elif match := _SENDING.search(text):
-            details = {"pid": int(match[1]), "number": _signal(match[2]), "victim": True}
+            details = {"pid": int(match[1]), "number": signal_number(match[2]), "victim": True}
             yield Event(_t(line), "signal_sent", None, host=line.host, source=source, details=details)
         elif match := _STOPPED.search(text):
-            details = {"number": _signal(match[1] or match[2]), "of": "launcher"}
+            details = {"number": signal_number(match[1] or match[2]), "of": "launcher"}
             yield Fault(_known(line), "signal", None, host=line.host, source=source, details=details)
         elif match := _RESTART.search(text):
             left = int(match[2]) if match[2] else None
@@ -91,7 +92,12 @@ class Launcher:
         if len(self._open) >= _MOST:
             yield self._open.popitem(last=False)[1]
         self._open[(pid, code)] = Fault(
-            _known(line), _code(code), None, host=line.host, source=source, details=_with_signal(details)
+            _known(line),
+            _code(code),
+            None,
+            host=line.host,
+            source=source,
+            details=_with_signal(details),
         )
 
     def _of_table(self, ended: Ended, line: LogLine) -> Fault:
@@ -116,17 +122,6 @@ def _code(exit_code: int) -> str:
 
 def _with_signal(details: dict[str, Any]) -> dict[str, Any]:
     return {**details, "number": -details["exit_code"]} if details["exit_code"] < 0 else details
-
-
-def _signal(word: str) -> int | str:
-    """
-    >>> _signal("SIGTERM"), _signal("15"), _signal("SIGNAL_OF_ELSEWHERE")
-    (15, 15, 'SIGNAL_OF_ELSEWHERE')
-    """
-    if word.isdecimal():
-        return int(word)
-    known = getattr(signal, word, None) if word.startswith("SIG") else None
-    return int(known) if isinstance(known, signal.Signals) else word
 
 
 def _known(line: LogLine) -> float | None:
