@@ -77,3 +77,17 @@ def test_ranks_that_are_none(tmp_path: Path, ranks: str) -> None:
     (tmp_path / "run.json").write_text("{}")
     answer = CliRunner().invoke(app, ["ask", str(tmp_path), "profile", "--ranks", ranks])
     assert answer.exit_code == 2
+
+
+def test_in_a_folder_that_no_job_has_begun_to_write_nothing_is_made(tmp_path: Path) -> None:
+    (tmp_path / "notes.md").write_text("of something else\n")
+    ran = subprocess.run(
+        [sys.executable, "-m", "train_ledger", "ask", str(tmp_path), "profile"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert ran.returncode == 2
+    assert ran.stderr.startswith(f"train-ledger: {tmp_path}: is no run directory")
+    assert [it.name for it in tmp_path.iterdir()] == ["notes.md"]

@@ -58,7 +58,7 @@ def ask(
     from train_ledger.cli.run_wanted import run_to_write
     from train_ledger.ops.ask import ask as ask_ranks
 
-    run_dir = run_to_write(run, "ask")
+    run_dir = run_to_write(run, "ask", begun=True)
     options: dict[str, Any] = {"steps": steps} if what is What.PROFILE else {"record_history": record_history}
     request_id = f"{what}-{time.time():.0f}-{uuid.uuid4().hex[:8]}"
     answers = ask_ranks(run_dir, request_id, rank_list(ranks), {"do": str(what), **options}, timeout_s)

@@ -25,24 +25,24 @@ _OF_A_RANK = re.compile(r"rank_?\d+(?:\.json|\.txt)?\Z")
 """Dumps and stacks; logs of ranks may be there before the job's first line."""
 
 
-def run_to_write(path: Path, verb: str) -> RunDir:
-    """The run directory at `path`.
+def run_to_write(path: Path, verb: str, *, begun: bool = False) -> RunDir:
+    """The run directory at `path`; where the job must have `begun`, something of it has to be there.
 
     Raises RunDirError where there is no folder, and BadInputError with the command that would be right where
     it is something else's.
     """
     run_dir = RunDir.existing(path)
-    if _may_be_a_run(path):
+    if _may_be_a_run(path, begun):
         return run_dir
     right = next(_meant(path, verb), "name the folder that the job gives to train_ledger.start()")
     raise BadInputError(f"{path}: is no run directory (neither run.json nor signals/ is in it); {right}")
 
 
-def _may_be_a_run(folder: Path) -> bool:
+def _may_be_a_run(folder: Path, begun: bool) -> bool:
     there = [it for it in folder.iterdir() if not it.name.startswith(".")]
     if any(it.name in _PARTS_OF_A_RUN for it in there):
         return True
-    return not any(it.is_dir() or _OF_A_RANK.search(it.name) for it in there)
+    return not begun and not any(it.is_dir() or _OF_A_RANK.search(it.name) for it in there)
 
 
 def _meant(folder: Path, verb: str) -> Iterator[str]:
