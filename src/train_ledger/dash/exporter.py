@@ -77,18 +77,12 @@ class Exporter:
         self._shown_s = 0.0
         self._text, self._series = "", 0
         self._memory = Memory(memory, run, hosts)
-        self._begin()
+        _, trouble = self._memory.begin(
+            self._fold, self._files, whole_bytes=_WHOLE_BYTES, logs_whole_bytes=_LOGS_WHOLE_BYTES
+        )
+        if trouble:
+            self._remarks.append(trouble)
         self.state: RunState = self._fold.state(clock())
-
-    def _begin(self) -> None:
-        try:
-            known = self._memory.recall(self._fold, self._files)
-        except MemoryUnusableError as error:
-            self._remarks.append(str(error))
-            known = False
-        self._files.begin_logs_at_tail(_LOGS_WHOLE_BYTES)
-        if not known:
-            self._files.begin_at_tail(_WHOLE_BYTES)
 
     def _meet_run(self) -> None:
         """Rank 0 writes run.json, and may come up after the exporters of all nodes."""

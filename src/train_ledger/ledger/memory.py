@@ -97,6 +97,23 @@ class Memory:
             raise self._unusable("speaks of other files than those that are there")
         return True
 
+    def begin(
+        self, fold: Fold, files: RunFacts, *, whole_bytes: int, logs_whole_bytes: int
+    ) -> tuple[bool, str | None]:
+        """Go on as `recall` says; else what is larger together than these is read at its ends.
+
+        Returns whether there was something to go on from, and why what was kept is not used.
+        """
+        trouble = None
+        try:
+            goes_on = self.recall(fold, files)
+        except MemoryUnusableError as error:
+            goes_on, trouble = False, str(error)
+        files.begin_logs_at_tail(logs_whole_bytes)
+        if not goes_on:
+            files.begin_at_tail(whole_bytes)
+        return goes_on, trouble
+
     def _read(self) -> _Kept | None:
         if self.path is None:
             return None

@@ -74,18 +74,11 @@ class Keeper:
             host=socket.gethostname(),
             version=train_ledger.__version__,
         )
-        self._begin()
-
-    def _begin(self) -> None:
-        """Go on where an earlier keeper stopped; else read whole what is not too large."""
-        try:
-            self._goes_on = self._memory.recall(self._fold, self._files)
-        except MemoryUnusableError as error:
-            self._book.console.remark(str(error))
-            self._goes_on = False
-        self._files.begin_logs_at_tail(_LOGS_WHOLE_BYTES)
-        if not self._goes_on:
-            self._files.begin_at_tail(_WHOLE_BYTES)
+        self._goes_on, trouble = self._memory.begin(
+            self._fold, self._files, whole_bytes=_WHOLE_BYTES, logs_whole_bytes=_LOGS_WHOLE_BYTES
+        )
+        if trouble:
+            self._book.console.remark(trouble)
 
     def _meet_run(self) -> None:
         """Rank 0 writes run.json, and may come up after the keeper."""
