@@ -23,10 +23,12 @@ __all__ = [
     "ConfigError",
     "Cost",
     "Dcgm",
+    "Hardware",
     "Limits",
     "Notify",
     "Prometheus",
     "Respond",
+    "Xid",
     "load",
 ]
 
@@ -64,7 +66,40 @@ class Alerts:
     keep_firing_s: float = 300.0
     group_wait_s: float = 5.0
     group_interval_s: float = 300.0
+    repeat_interval_s: float = 14_400.0
     evaluation_interval_s: float = 5.0
+    step_regressed_factor: float = 1.5
+    step_recent_s: float = 600.0
+    step_usual_window_s: float = 3600.0
+    step_usual_offset_s: float = 1200.0
+    step_usual_least_steps: int = 100
+    mfu_degraded_fraction: float = 0.85
+    mfu_drift_fraction: float = 0.95
+    mfu_window_s: float = 1800.0
+    effective_fraction: float = 0.85
+    effective_window_s: float = 86_400.0
+    effective_from_age_s: float = 21_600.0
+    telemetry_lost_s: float = 300.0
+    data_wait_fraction: float = 0.05
+    data_wait_window_s: float = 900.0
+    outlier_effect: float = 0.05
+    outlier_share: float = 0.8
+    outlier_impact: float = 0.03
+    outlier_least_steps: int = 20
+    fragmentation_window_s: float = 3600.0
+    grad_norm_factor: float = 10.0
+    grad_norm_steps: int = 100
+    checkpoint_slower_factor: float = 1.5
+    xid_window_s: float = 1800.0
+    ecc_window_s: float = 3600.0
+    ecc_sbe_growth: int = 100
+    ecc_sbe_window_s: float = 86_400.0
+    gpu_lost_s: float = 120.0
+    clock_low_fraction: float = 0.8
+    clock_low_s: float = 300.0
+    clock_low_count: int = 3
+    clock_low_window_s: float = 86_400.0
+    link_window_s: float = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +117,15 @@ class Limits:
 class Notify:
     """Where pages go: `urls` as apprise takes them, `command` as one list of arguments without a shell.
 
-    The command is given the notification as one JSON object on standard input.
+    The command is given the notification as one JSON object on standard input. Alerts of level record
+    are told together at `digest_urls`, once in `digest_s`; without addresses they stand in the journal alone.
     """
 
     urls: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
     timeout_s: float = 20.0
+    digest_urls: tuple[str, ...] = ()
+    digest_s: float = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,12 +143,39 @@ class Respond:
 
 @dataclass(frozen=True, slots=True)
 class Prometheus:
+    """`runbook_url` is where people find the runbook; alerts put their anchor behind it."""
+
     url: str = ""
+    runbook_url: str = "runbook.md"
 
 
 @dataclass(frozen=True, slots=True)
 class Dcgm:
+    """`url` is where a node's dcgm-exporter answers ("http://127.0.0.1:9400/metrics"); else NVML is asked."""
+
     url: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Hardware:
+    """What is recorded of each node's hardware.
+
+    `kernel_log` is "auto" (the kernel's own log, else the journal), "none", or a file that some other program
+    writes. `record` asks `watch` to record the node that it runs on.
+    """
+
+    record: bool = True
+    every_s: float = 10.0
+    kernel_log: str = "auto"
+
+
+@dataclass(frozen=True, slots=True)
+class Xid:
+    """Codes whose level is another one here than in the table; see `ledger.xids`."""
+
+    page: tuple[int, ...] = ()
+    record: tuple[int, ...] = ()
+    ignore: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +196,8 @@ class Config:
     respond: Respond = field(default_factory=Respond)
     prometheus: Prometheus = field(default_factory=Prometheus)
     dcgm: Dcgm = field(default_factory=Dcgm)
+    hardware: Hardware = field(default_factory=Hardware)
+    xid: Xid = field(default_factory=Xid)
     cost: Cost = field(default_factory=Cost)
     file: Path | None = None
 
@@ -184,13 +251,16 @@ def _table(path: Path, name: str, kind: type[_Table], content: object) -> _Table
     if not isinstance(content, Mapping):
         raise ConfigError(f"{path}: [{name}] must be a table")
     default = kind()
-    known = {f.name for f in dataclasses.fields(default)}  # type: ignore[arg-type]
+    known = {f.name: str(f.type) for f in dataclasses.fields(default)}  # type: ignore[arg-type]
     values: dict[str, Any] = {}
     for key, value in content.items():
         if key not in known:
             listed = ", ".join(sorted(known))
             raise ConfigError(f"{path}: unknown key {key} in [{name}]; known are {listed}")
-        values[key] = _value(path, f"{name}.{key}", getattr(default, key), value)
+        if known[key] == "tuple[int, ...]":
+            values[key] = _numbers(path, f"{name}.{key}", value)
+        else:
+            values[key] = _value(path, f"{name}.{key}", getattr(default, key), value)
     return kind(**values)
 
 
@@ -214,6 +284,14 @@ def _value(path: Path, key: str, default: object, value: Any) -> Any:
             wanted = f"from 0 to {_LARGEST_INT if isinstance(default, int) else _LARGEST_FLOAT:g}"
         raise ConfigError(f"{path}: {key} must be {wanted}, is {_in_short(value)}")
     return value
+
+
+def _numbers(path: Path, key: str, value: object) -> tuple[int, ...]:
+    if not isinstance(value, list) or not all(
+        type(item) is int and 0 <= item <= _LARGEST_INT for item in value
+    ):
+        raise ConfigError(f"{path}: {key} must be a list of whole numbers, is {_in_short(value)}")
+    return tuple(value)
 
 
 def _in_short(value: object) -> str:

@@ -2,7 +2,8 @@
 
 Every source – our own signal lines, a framework's log, the kernel log – yields the same three kinds of
 fact, so that whatever folds, judges or shows a run never learns where a statement came from. A fact is
-frozen, carries its own time and says which file and line it was read from.
+frozen, carries its own time and says which file and line it was read from. What the hardware of a host
+reads is no statement about a rank, and a record of its own.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any, Protocol, TypeAlias
 
 from train_ledger.fields import FIELDS
 
-__all__ = ["Event", "Fact", "Fault", "PlainStep", "Step", "Stretch"]
+__all__ = ["Event", "Fact", "Fault", "HardwareReading", "PlainStep", "Step", "Stretch"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,32 @@ class Fault:
     host: str | None = None
     source: str = ""
     details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class HardwareReading:
+    """One look at one card of a host: a GPU, or a port of its network card.
+
+    `t` is unix seconds by the host's clock. Of a GPU `gpu` is its index, `uuid` and `pci` what the driver
+    calls it (pci as "0000:3b:00"), and `values` has the names of dcgm-exporter's fields
+    (DCGM_FI_DEV_SM_CLOCK in MHz, DCGM_FI_DEV_POWER_USAGE in W, …; counters as they stand). Of a network port
+    `device` and `port` name it, and `values` has the names that node_exporter gives to the files of
+    /sys/class/infiniband, without "node_infiniband_". `by` says who was asked: "dcgm", "nvml" or "sysfs".
+    `not_observed` are fields that this host does not tell; a reading with neither gpu nor device says only
+    that.
+    """
+
+    t: float
+    host: str
+    gpu: int | None = None
+    uuid: str | None = None
+    pci: str | None = None
+    device: str | None = None
+    port: int | None = None
+    by: str = ""
+    values: Mapping[str, float] = field(default_factory=dict)
+    not_observed: tuple[str, ...] = ()
+    source: str = ""
 
 
 Fact: TypeAlias = Step | Event | Fault

@@ -17,77 +17,12 @@ import dataclasses
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from textwrap import indent
 
 from train_ledger.config import Alerts
 from train_ledger.dash.rule import Rule
-from train_ledger.dash.rules import RULES
+from train_ledger.dash.rules import RECORDINGS, RULES
 
-__all__ = ["RECORDINGS", "Recording", "alerts_yml", "expression"]
-
-
-@dataclass(frozen=True, slots=True)
-class Recording:
-    """A series that Prometheus computes first, for alerts to read."""
-
-    name: str
-    promql: str
-
-
-def _of(function: str, *arguments: str) -> str:
-    """`function (…)` over several lines, so that the file can be read by whoever is woken by it."""
-    inner = ",\n".join(indent(argument, "  ") for argument in arguments)
-    return f"{function} (\n{inner}\n)".lstrip()
-
-
-def _remembered(metric: str) -> str:
-    """A metric of the current attempt: of live exporters, and of dead ones as they said it last."""
-    dead = f"last_over_time({metric}[$lookback])\nunless on (instance) train_exporter_clock_seconds"
-    known = f"{metric}\nor {_of('', dead)}"
-    return f"{_of('', known)}\nunless on (run, instance) run_instance:train_superseded:attempt"
-
-
-def _age_of(metric: str) -> str:
-    """Seconds since the time that a metric holds; NaN and 0 are no times."""
-    offset = "last_over_time(train:clock_offset:seconds[$lookback])"
-    times = _of("", f"{_of('', _remembered(metric))} > 0")
-    corrected = f"{times}\n+ on (instance) group_left () {offset}"
-    return f"time() - {_of('', corrected)}"
-
-
-RECORDINGS: tuple[Recording, ...] = (
-    Recording(
-        "train:clock_offset:seconds",
-        """max by (instance) (timestamp(train_exporter_clock_seconds) - train_exporter_clock_seconds)
-or on (instance) 0 * max by (instance) (train_stall_threshold_seconds)""",
-    ),
-    Recording(
-        "run_instance:train_superseded:attempt",
-        """max by (run, instance) (last_over_time(train_restart_total[$lookback]))
-!= on (run) group_left () max by (run) (train_restart_total)""",
-    ),
-    Recording(
-        "run:train_step_age:seconds",
-        _of(
-            "quantile by (run)",
-            "0.5",
-            _of("min by (run, rank)", _age_of("train_last_step_completed_timestamp_seconds")),
-        )
-        + "\nor on (run) "
-        + _of("min by (run)", _age_of("train_attempt_started_timestamp_seconds")),
-    ),
-    Recording(
-        "run:train_stall_threshold:seconds",
-        _of("max by (run)", _remembered("train_stall_threshold_seconds"))
-        + "\nor on (run) 0 * run:train_step_age:seconds + $start_up_limit_s",
-    ),
-    Recording("run:train_run_finished:bool", _of("max by (run)", _remembered("train_run_finished"))),
-    Recording(
-        "run:train_run_age:seconds", _of("max by (run)", _age_of("train_run_started_timestamp_seconds"))
-    ),
-    Recording("run_rank:train_process_up:last", _of("max by (run, rank)", _remembered("train_process_up"))),
-)
+__all__ = ["alerts_yml", "expression"]
 
 
 def alerts_yml(

@@ -9,7 +9,7 @@ from typing import Literal
 from train_ledger.config import Alerts
 from train_ledger.ledger.state import RunState
 
-__all__ = ["Check", "Firing", "Inhibition", "Level", "Rule"]
+__all__ = ["Check", "Firing", "Inhibition", "Level", "Recording", "Rule"]
 
 Level = Literal["page", "record"]
 
@@ -28,6 +28,14 @@ class Firing:
     since_t: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """A series that Prometheus computes first, for alerts to read."""
+
+    name: str
+    promql: str
+
+
 Check = Callable[[RunState, Alerts], Sequence[Firing]]
 Seconds = float | str
 """A number of seconds, or the name of the threshold in `config.Alerts` that holds it."""
@@ -38,7 +46,8 @@ class Rule:
     """One alert.
 
     `summary` is the annotation for Prometheus (Go template); the embedded judge's own summary comes from
-    `check` and can say more. `runbook` is the anchor in the runbook.
+    `check` and can say more. `runbook` is the anchor in the runbook. `labels` are those that the alert
+    carries in both judges, besides `alertname` and `level`.
     """
 
     name: str
@@ -49,6 +58,7 @@ class Rule:
     check: Check
     for_s: Seconds = 0.0
     keep_firing_for_s: Seconds = 0.0
+    labels: tuple[str, ...] = ("run",)
 
     def hold_s(self, alerts: Alerts) -> float:
         """How long the condition has to hold before the alert fires."""

@@ -1,0 +1,51 @@
+"""Are the numbers that the training makes still numbers?"""
+
+from __future__ import annotations
+
+from train_ledger.config import Alerts
+from train_ledger.dash.conditions import last_loss_finite
+from train_ledger.dash.rule import Firing, Rule
+from train_ledger.dash.rules.words import QUIET_AFTER_THE_END, clock, of_run, ranks_told
+from train_ledger.ledger.state import RunState
+
+__all__ = ["LOSS_RULES"]
+
+
+def _loss_not_finite(state: RunState, alerts: Alerts) -> list[Firing]:
+    if state.finished:
+        return []
+    bad = sorted(
+        (rank.nonfinite_t, rank.rank, rank.nonfinite_step)
+        for rank in state.ranks.values()
+        if rank.nonfinite_t is not None
+        and (rank.nonfinite_t > state.t - alerts.loss_window_s or not last_loss_finite(rank))
+    )
+    if not bad:
+        return []
+    ranks = sorted(rank for _, rank, _ in bad)
+    newest_t, _, step = bad[-1]
+    of_all = any(state.ranks[rank].speaks_for_all for rank in ranks)
+    whose = "" if of_all else f" on {ranks_told(ranks)}"
+    text = f"the loss was not finite{whose} (last at step {step}, {clock(newest_t)})"
+    return of_run(state, len(ranks), f"{text}; attempt {state.attempt}")
+
+
+LOSS_RULES: tuple[Rule, ...] = (
+    Rule(
+        name="TrainingLossNotFinite",
+        level="page",
+        promql="""(
+  count by (run) (increase(train_loss_nonfinite_total[$loss_window]) > 0)
+  or on (run) count by (run) (
+    (train_loss_nonfinite_total unless train_loss_nonfinite_total offset $loss_window) > 0
+      unless on (run) run:train_run_age:seconds > $loss_window_s
+  )
+  or on (run) count by (run) (train_loss_is_finite == 0)
+)"""
+        + QUIET_AFTER_THE_END,
+        summary="{{ $labels.run }}: the loss was not finite on {{ $value }} rank(s)",
+        runbook="traininglossnotfinite",
+        check=_loss_not_finite,
+        keep_firing_for_s="keep_firing_s",
+    ),
+)
