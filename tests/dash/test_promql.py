@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import shutil
-import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from dash.promtool import NO, YES, needs_promtool, node, promtool, replay, series, steady
 from train_ledger.config import Alerts
 from train_ledger.dash.promql import alerts_yml, expression
 from train_ledger.dash.rules import RULES
-
-needs_promtool = pytest.mark.skipif(
-    shutil.which("promtool") is None, reason="promtool is not installed (prometheus)"
-)
-
-
-def promtool(*arguments: str) -> None:
-    done = subprocess.run(["promtool", *arguments], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @needs_promtool
@@ -58,85 +46,7 @@ def test_thresholds_are_numbers_or_durations(template: str, filled: str) -> None
     assert expression(template, Alerts()) == filled
 
 
-# What follows is replayed by promtool: series of one sample each 5 s, from time 0 on.
-
-
-def series(name: str, values: str, **labels: Any) -> dict[str, str]:
-    inner = ",".join(
-        f'{key}="{value}"' for key, value in {"run": "r42", "instance": "n0:9466", **labels}.items()
-    )
-    return {"series": f"{name}{{{inner}}}", "values": values}
-
-
-def steady(value: float, minutes: float) -> str:
-    return f"{value:g}x{round(minutes * 12)}"
-
-
-def counting(start: float, minutes: float, by: float = 5) -> str:
-    return f"{start:g}+{by:g}x{round(minutes * 12)}"
-
-
-def node(
-    instance: str = "n0:9466",
-    *,
-    ranks: range = range(2),
-    stops: float = 10,
-    minutes: float = 30,
-    alive: float | None = None,
-    skew: float = 0,
-    threshold: str | None = None,
-    finished: str | None = None,
-    restarts: str | None = None,
-) -> list[dict[str, str]]:
-    """A node whose ranks complete a step each 5 s for `stops` minutes; its exporter lives for `alive`."""
-    alive = minutes if alive is None else alive
-    moving, standing = min(stops, alive), max(0.0, alive - stops)
-    step_t = counting(skew, moving) + (f" {steady(skew + moving * 60, standing)}" if standing else "")
-    return [
-        series("train_exporter_clock_seconds", counting(skew, alive), instance=instance),
-        *(
-            series("train_last_step_completed_timestamp_seconds", step_t, instance=instance, rank=rank)
-            for rank in ranks
-        ),
-        series("train_stall_threshold_seconds", threshold or steady(90, alive), instance=instance),
-        series("train_run_finished", finished or steady(0, alive), instance=instance),
-        series("train_restart_total", restarts or steady(0, alive), instance=instance),
-        series("train_run_started_timestamp_seconds", steady(skew + 0.001, alive), instance=instance),
-        series("train_attempt_started_timestamp_seconds", steady(skew + 0.001, alive), instance=instance),
-    ]
-
-
-def replay(tmp_path: Path, input_series: list[dict[str, str]], expected: dict[str, set[str]]) -> None:
-    """`expected`: for each "ALERT at MINUTE" the runs for which it must fire then."""
-    (tmp_path / "alerts.yml").write_text(alerts_yml(Alerts()))
-    levels = {rule.name: rule.level for rule in RULES}
-    tests = [
-        {
-            "eval_time": f"{round(float(minute) * 60)}s",
-            "alertname": name,
-            "exp_alerts": [{"exp_labels": {"run": run, "level": levels[name]}} for run in sorted(runs)],
-        }
-        for name, minute, runs in ((*key.split(" at "), runs) for key, runs in expected.items())
-    ]
-    # promtool compares annotations too where they are given; here only who fires when matters.
-    text = alerts_yml(Alerts())
-    bare = "\n".join(
-        line
-        for line in text.splitlines()
-        if not line.strip().startswith(("annotations:", "summary:", "runbook_url:"))
-    )
-    (tmp_path / "alerts.yml").write_text(bare)
-    document = {
-        "rule_files": ["alerts.yml"],
-        "evaluation_interval": "5s",
-        "tests": [{"interval": "5s", "input_series": input_series, "alert_rule_test": tests}],
-    }
-    (tmp_path / "test.yml").write_text(json.dumps(document))
-    promtool("test", "rules", str(tmp_path / "test.yml"))
-
-
 STALL = "TrainingStepStalled"
-YES, NO = {"r42"}, set[str]()
 
 
 @needs_promtool

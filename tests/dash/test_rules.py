@@ -42,7 +42,7 @@ def test_a_stall_is_judged_by_the_limit_that_the_state_gives() -> None:
     assert stalled is not None
     assert stalled.value == 91
     assert stalled.labels == {"run": "r42"}
-    assert stalled.summary == "r42: no step completed for 91 s (limit 90 s); the last was step 100, attempt 0"
+    assert stalled.summary == "r42: no step completed for 91 s (limit 90 s), step 100, attempt 0"
     in_checkpoint = replace(state, t=T0 + 1001, stall_threshold_s=600.0, phase="checkpoint_save")
     assert firing("TrainingStepStalled", in_checkpoint) is None
 
@@ -51,7 +51,8 @@ def test_a_run_that_never_completed_a_step_stalls_too() -> None:
     state = RunState("r42", t=T0 + 1801, attempts=(Attempt(0, T0),), stall_threshold_s=1800.0)
     stalled = firing("TrainingStepStalled", state)
     assert stalled is not None
-    assert stalled.summary == "r42: no first step 1801 s after attempt 0 began (limit 1800 s)"
+    where = "before the first step, attempt 0"
+    assert stalled.summary == f"r42: no first step 1801 s after its attempt began (limit 1800 s), {where}"
 
 
 def test_a_finished_run_is_quiet_whatever_happened_to_it() -> None:
@@ -94,7 +95,10 @@ def test_three_restarts_in_half_an_hour_are_a_loop_even_before_the_first_step() 
     )
     loop = firing("TrainingRestartLoop", state)
     assert loop is not None
-    assert loop.summary == "r42: 3 restarts within 30 min; now before the first step, attempt 3"
+    assert (
+        loop.summary
+        == "r42: 3 restarts within 30 min, before the first step, attempt 3, restart under way (no. 3)"
+    )
     assert firing("TrainingRestartLoop", replace(state, t=T0 + 2200)) is None, "only two of them are recent"
     two = replace(state, attempt=2, attempts=state.attempts[:3])
     assert firing("TrainingRestartLoop", two) is None
@@ -112,7 +116,8 @@ def test_the_first_failed_save_pages_with_its_error() -> None:
     assert alert is not None
     assert (
         alert.summary
-        == "r42: 1 failed checkpoint save, the last at step 80: OSError: no space left on device"
+        == "r42: 1 failed checkpoint save, the last at step 80: OSError: no space left on device, "
+        "step 100, attempt 0"
     )
     assert firing("CheckpointSaveFailed", replace(state, t=T0 + 5000)) is None
 

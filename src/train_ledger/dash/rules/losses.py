@@ -5,7 +5,14 @@ from __future__ import annotations
 from train_ledger.config import Alerts
 from train_ledger.dash.conditions import last_loss_finite
 from train_ledger.dash.rule import Firing, Rule
-from train_ledger.dash.rules.words import QUIET_AFTER_THE_END, clock, of_run, ranks_told
+from train_ledger.dash.rules.words import (
+    QUIET_AFTER_THE_END,
+    clock,
+    of_run,
+    place_of_run,
+    place_of_run_promql,
+    ranks_told,
+)
 from train_ledger.ledger.state import RunState
 
 __all__ = ["LOSS_RULES"]
@@ -27,7 +34,7 @@ def _loss_not_finite(state: RunState, alerts: Alerts) -> list[Firing]:
     of_all = any(state.ranks[rank].speaks_for_all for rank in ranks)
     whose = "" if of_all else f" on {ranks_told(ranks)}"
     text = f"the loss was not finite{whose} (last at step {step}, {clock(newest_t)})"
-    return of_run(state, len(ranks), f"{text}; attempt {state.attempt}")
+    return of_run(state, len(ranks), text + place_of_run(state))
 
 
 LOSS_RULES: tuple[Rule, ...] = (
@@ -43,7 +50,7 @@ LOSS_RULES: tuple[Rule, ...] = (
   or on (run) count by (run) (train_loss_is_finite == 0)
 )"""
         + QUIET_AFTER_THE_END,
-        summary="{{ $labels.run }}: the loss was not finite on {{ $value }} rank(s)",
+        summary="{{ $labels.run }}: the loss was not finite on {{ $value }} rank(s)" + place_of_run_promql(),
         runbook="traininglossnotfinite",
         check=_loss_not_finite,
         keep_firing_for_s="keep_firing_s",

@@ -58,5 +58,10 @@ or on (instance) 0 * max by (instance) (train_stall_threshold_seconds)""",
     ),
     Recording("run:train_run_finished:bool", of("max by (run)", remembered("train_run_finished"))),
     Recording("run:train_run_age:seconds", of("max by (run)", age_of("train_run_started_timestamp_seconds"))),
+    Recording("run:train_step:last", of("max by (run)", remembered("train_step"))),
+    Recording("run:train_restart:count", of("max by (run)", remembered("train_restart_total"))),
+    Recording(
+        "run:train_restarting:bool", of("max by (run)", remembered('train_run_state{state="restarting"}'))
+    ),
     Recording("run_rank:train_process_up:last", of("max by (run, rank)", remembered("train_process_up"))),
 )

@@ -5,7 +5,15 @@ from __future__ import annotations
 from train_ledger.config import Alerts
 from train_ledger.dash.conditions import lost_ranks, restarts_since
 from train_ledger.dash.rule import Firing, Rule
-from train_ledger.dash.rules.words import QUIET_AFTER_THE_END, clock, grew, of_run, ranks_told, where
+from train_ledger.dash.rules.words import (
+    QUIET_AFTER_THE_END,
+    clock,
+    grew,
+    of_run,
+    place_of_run,
+    place_of_run_promql,
+    ranks_told,
+)
 from train_ledger.ledger.state import RunState
 
 __all__ = ["RESTART_RULES"]
@@ -16,7 +24,7 @@ def _restart_loop(state: RunState, alerts: Alerts) -> list[Firing]:
     if state.finished or restarts < alerts.restart_loop_count:
         return []
     minutes = alerts.restart_loop_window_s / 60
-    return of_run(state, restarts, f"{restarts} restarts within {minutes:.0f} min; now {where(state)}")
+    return of_run(state, restarts, f"{restarts} restarts within {minutes:.0f} min{place_of_run(state)}")
 
 
 def _process_gone(state: RunState, alerts: Alerts) -> list[Firing]:
@@ -30,14 +38,14 @@ def _process_gone(state: RunState, alerts: Alerts) -> list[Firing]:
     seen_dead = any(state.ranks[rank].gone_t is not None for rank in ranks)
     what = "process gone" if seen_dead else "silent while others on the host go on,"
     text = f"{ranks_told(ranks)}{on}: {what} since {clock(since_t)} and no new attempt"
-    return of_run(state, len(ranks), f"{text}; {where(state)}", since_t)
+    return of_run(state, len(ranks), text + place_of_run(state), since_t)
 
 
 def _restarting(state: RunState, alerts: Alerts) -> list[Firing]:
     since_t = state.t if state.since_t is None else state.since_t
     if state.state != "restarting" or state.t - since_t >= alerts.restart_inhibits_s:
         return []
-    return of_run(state, 1.0, f"a restart is under way since {clock(since_t)}, attempt {state.attempt}")
+    return of_run(state, 1.0, f"no step yet since the restart at {clock(since_t)}{place_of_run(state)}")
 
 
 RESTART_RULES: tuple[Rule, ...] = (
@@ -46,7 +54,8 @@ RESTART_RULES: tuple[Rule, ...] = (
         level="page",
         promql=f"({grew('train_restart_total', '$restart_loop_window')}) >= $restart_loop_count"
         + QUIET_AFTER_THE_END,
-        summary="{{ $labels.run }}: {{ $value }} restarts within $restart_loop_window",
+        summary="{{ $labels.run }}: {{ $value }} restarts within $restart_loop_window"
+        + place_of_run_promql(),
         runbook="trainingrestartloop",
         check=_restart_loop,
         keep_firing_for_s="keep_firing_s",
@@ -55,7 +64,8 @@ RESTART_RULES: tuple[Rule, ...] = (
         name="TrainingProcessGone",
         level="page",
         promql="count by (run) (run_rank:train_process_up:last == 0)" + QUIET_AFTER_THE_END,
-        summary="{{ $labels.run }}: the processes of {{ $value }} rank(s) are gone and no new attempt began",
+        summary="{{ $labels.run }}: the processes of {{ $value }} rank(s) are gone and no new attempt began"
+        + place_of_run_promql(),
         runbook="trainingprocessgone",
         check=_process_gone,
         for_s="process_gone_s",
@@ -69,7 +79,7 @@ unless on (run) (
   max by (run) (min_over_time(train_run_state{state="restarting"}[$restart_inhibits])) == 1
   and on (run) max by (run) (train_run_state{state="restarting"} offset $restart_inhibits) == 1
 )""",
-        summary="{{ $labels.run }}: a restart is under way",
+        summary="{{ $labels.run }}: no step yet since the restart" + place_of_run_promql(),
         runbook="trainingrestarting",
         check=_restarting,
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from train_ledger.config import Alerts
 from train_ledger.dash.rule import Firing, Rule
-from train_ledger.dash.rules.words import QUIET_AFTER_THE_END, of_run, where
+from train_ledger.dash.rules.words import QUIET_AFTER_THE_END, of_run, place_of_run, place_of_run_promql
 from train_ledger.ledger.state import RunState
 
 __all__ = ["STEP_RULES"]
@@ -16,10 +16,10 @@ def _step_stalled(state: RunState, alerts: Alerts) -> list[Firing]:
         return []
     limit = f"limit {state.stall_threshold_s:.0f} s" + (f" in {state.phase}" if state.phase else "")
     if state.last_step_t is None:
-        text = f"no first step {age_s:.0f} s after attempt {state.attempt} began ({limit})"
+        text = f"no first step {age_s:.0f} s after its attempt began ({limit})"
     else:
-        text = f"no step completed for {age_s:.0f} s ({limit}); the last was {where(state)}"
-    return of_run(state, age_s, text)
+        text = f"no step completed for {age_s:.0f} s ({limit})"
+    return of_run(state, age_s, text + place_of_run(state))
 
 
 STEP_RULES: tuple[Rule, ...] = (
@@ -28,7 +28,8 @@ STEP_RULES: tuple[Rule, ...] = (
         level="page",
         promql="run:train_step_age:seconds > on (run) run:train_stall_threshold:seconds"
         + QUIET_AFTER_THE_END,
-        summary="{{ $labels.run }}: no step completed for {{ $value | humanizeDuration }}",
+        summary="{{ $labels.run }}: no step completed for {{ $value | humanizeDuration }}"
+        + place_of_run_promql(),
         runbook="trainingstepstalled",
         check=_step_stalled,
         keep_firing_for_s="keep_firing_s",

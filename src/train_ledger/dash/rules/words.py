@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
+from train_ledger.dash.conditions import restarts_since
 from train_ledger.dash.rule import Firing
 from train_ledger.ledger.state import RunState
 from train_ledger.render import harmless, ranks_in_words
 
-__all__ = ["QUIET_AFTER_THE_END", "clock", "grew", "of_run", "ranks_told", "where"]
+__all__ = [
+    "QUIET_AFTER_THE_END",
+    "clock",
+    "grew",
+    "of_run",
+    "place_of_run",
+    "place_of_run_promql",
+    "ranks_told",
+    "where",
+]
 
 
 def clock(t: float) -> str:
@@ -23,6 +34,35 @@ def of_run(state: RunState, value: float, summary: str, since_t: float | None = 
 def where(state: RunState) -> str:
     step = "before the first step" if state.step is None else f"step {state.step}"
     return f"{step}, attempt {state.attempt}"
+
+
+def place_of_run(state: RunState) -> str:
+    """Where the run stands, to be put behind a summary; the embedded twin of `place_of_run_promql`.
+
+    >>> place_of_run(RunState("r42", t=0.0, step=51300, attempt=1))
+    ', step 51300, attempt 1'
+    """
+    step = ", before the first step" if state.step is None else f", step {state.step}"
+    count = restarts_since(state, -math.inf)
+    restart = f", restart under way (no. {count})" if state.state == "restarting" else ""
+    return f"{step}, attempt {state.attempt}{restart}"
+
+
+def place_of_run_promql() -> str:
+    """The same as a Go template, of which each part is silent where its recording is absent."""
+    return (
+        _number_of("run:train_step:last{run=%q}", ", step %.0f")
+        + _number_of("run:train_restart:count{run=%q}", ", attempt %.0f")
+        + _number_of(
+            "run:train_restart:count{run=%q} and on (run) run:train_restarting:bool == 1",
+            ", restart under way (no. %.0f)",
+        )
+    )
+
+
+def _number_of(query: str, text: str) -> str:
+    told = f'{{{{ . | first | value | printf "{text}" }}}}'
+    return f'{{{{ with printf "{query}" $labels.run | query }}}}{told}{{{{ end }}}}'
 
 
 def ranks_told(ranks: Iterable[int]) -> str:

@@ -1,0 +1,151 @@
+"""Series that promtool replays through the generated rules: one sample each 5 s, from time 0 on."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from train_ledger.config import Alerts
+from train_ledger.dash.promql import alerts_yml
+from train_ledger.dash.rule import Rule
+from train_ledger.dash.rules import RULES
+
+needs_promtool = pytest.mark.skipif(
+    shutil.which("promtool") is None, reason="promtool is not installed (prometheus)"
+)
+
+
+def promtool(*arguments: str) -> None:
+    done = subprocess.run(["promtool", *arguments], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+YES, NO = {"r42"}, set[str]()
+Expected = Collection[str] | Collection[Mapping[str, str]]
+
+
+def series(name: str, values: str, **labels: Any) -> dict[str, str]:
+    inner = ",".join(
+        f'{key}="{value}"' for key, value in {"run": "r42", "instance": "n0:9466", **labels}.items()
+    )
+    return {"series": f"{name}{{{inner}}}", "values": values}
+
+
+def steady(value: float, minutes: float) -> str:
+    return f"{value:g}x{round(minutes * 12)}"
+
+
+def counting(start: float, minutes: float, by: float = 5) -> str:
+    return f"{start:g}+{by:g}x{round(minutes * 12)}"
+
+
+def node(
+    instance: str = "n0:9466",
+    *,
+    ranks: range = range(2),
+    stops: float = 10,
+    minutes: float = 30,
+    alive: float | None = None,
+    skew: float = 0,
+    threshold: str | None = None,
+    finished: str | None = None,
+    restarts: str | None = None,
+) -> list[dict[str, str]]:
+    """A node whose ranks complete a step each 5 s for `stops` minutes; its exporter lives for `alive`."""
+    alive = minutes if alive is None else alive
+    moving, standing = min(stops, alive), max(0.0, alive - stops)
+    step_t = counting(skew, moving) + (f" {steady(skew + moving * 60, standing)}" if standing else "")
+    return [
+        series("train_exporter_clock_seconds", counting(skew, alive), instance=instance),
+        *(
+            series("train_last_step_completed_timestamp_seconds", step_t, instance=instance, rank=rank)
+            for rank in ranks
+        ),
+        series("train_stall_threshold_seconds", threshold or steady(90, alive), instance=instance),
+        series("train_run_finished", finished or steady(0, alive), instance=instance),
+        series("train_restart_total", restarts or steady(0, alive), instance=instance),
+        series("train_run_started_timestamp_seconds", steady(skew + 0.001, alive), instance=instance),
+        series("train_attempt_started_timestamp_seconds", steady(skew + 0.001, alive), instance=instance),
+    ]
+
+
+def replay(
+    tmp_path: Path,
+    input_series: list[dict[str, str]],
+    expected: Mapping[str, Expected],
+    *,
+    rules: tuple[Rule, ...] = RULES,
+    alerts: Alerts | None = None,
+    interval_s: float = 5,
+) -> None:
+    """`expected`: for each "ALERT at MINUTE" for what it must fire then: runs, or whole sets of labels."""
+    by_name = {rule.name: rule for rule in rules}
+    tests = []
+    for key, wanted in expected.items():
+        name, minute = key.split(" at ")
+        labels = [{"run": it} if isinstance(it, str) else dict(it) for it in wanted]
+        told = [{"exp_labels": {**it, "level": by_name[name].level}} for it in labels]
+        tests.append({"eval_time": _at(minute), "alertname": name, "exp_alerts": told})
+    _run(tmp_path, _bare(alerts_yml(alerts or Alerts(), rules=rules)), input_series, tests, interval_s)
+
+
+def replay_summary(
+    tmp_path: Path, input_series: list[dict[str, str]], rule: Rule, minute: float, summary: str
+) -> None:
+    """The alert of the run must fire then with this summary."""
+    told = {
+        "exp_labels": {"run": "r42", "level": rule.level},
+        "exp_annotations": {"summary": summary, "runbook_url": f"runbook.md#{rule.runbook}"},
+    }
+    test = {"eval_time": _at(minute), "alertname": rule.name, "exp_alerts": [told]}
+    _run(tmp_path, alerts_yml(Alerts(), rules=(rule,)), input_series, [test])
+
+
+def recorded(
+    tmp_path: Path, input_series: list[dict[str, str]], minute: float, expected: Mapping[str, float | None]
+) -> None:
+    """What recordings are then, each one sample without a label but `run`; None for none."""
+    tests = [
+        {
+            "expr": f"max by (run) ({name})",
+            "eval_time": _at(minute),
+            "exp_samples": [] if value is None else [{"labels": '{run="r42"}', "value": value}],
+        }
+        for name, value in expected.items()
+    ]
+    _run(tmp_path, alerts_yml(Alerts(), rules=()), input_series, tests, kind="promql_expr_test")
+
+
+def _at(minute: float | str) -> str:
+    return f"{round(float(minute) * 60)}s"
+
+
+def _bare(rules: str) -> str:
+    """Without the annotations, which promtool would compare too."""
+    told = ("annotations:", "summary:", "runbook_url:")
+    return "\n".join(line for line in rules.splitlines() if not line.strip().startswith(told))
+
+
+def _run(
+    tmp_path: Path,
+    rules: str,
+    input_series: list[dict[str, str]],
+    tests: list[dict[str, Any]],
+    interval_s: float = 5,
+    kind: str = "alert_rule_test",
+) -> None:
+    (tmp_path / "alerts.yml").write_text(rules)
+    interval = f"{interval_s:g}s"
+    document = {
+        "rule_files": ["alerts.yml"],
+        "evaluation_interval": interval,
+        "tests": [{"interval": interval, "input_series": input_series, kind: tests}],
+    }
+    (tmp_path / "test.yml").write_text(json.dumps(document))
+    promtool("test", "rules", str(tmp_path / "test.yml"))
