@@ -7,32 +7,43 @@ from __future__ import annotations
 
 import json
 import threading
+import time
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any
 
-__all__ = ["Webhook"]
+__all__ = ["Arrival", "Webhook"]
 
 _LONGEST_BODY_BYTES = 1 << 20
 
 
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """One message: when it was there (unix seconds) and its body, as bytes where it is no JSON."""
+
+    t: float
+    body: Any
+
+
 class Webhook:
-    """An HTTP receiver on a free port of loopback; `received` holds the JSON bodies in order of arrival."""
+    """An HTTP receiver on a free port of loopback; `arrivals` holds what came, in order."""
 
     def __init__(self) -> None:
-        self.received: list[Any] = []
-        received = self.received
+        self.arrivals: list[Arrival] = []
+        arrivals = self.arrivals
 
         class Handler(BaseHTTPRequestHandler):
             timeout = 5
 
             def do_POST(self) -> None:
                 length = min(int(self.headers.get("Content-Length") or 0), _LONGEST_BODY_BYTES)
-                body = self.rfile.read(length)
+                text = self.rfile.read(length)
                 try:
-                    received.append(json.loads(body))
+                    body = json.loads(text)
                 except ValueError:
-                    received.append(body)
+                    body = text
+                arrivals.append(Arrival(time.time(), body))
                 self.send_response(204)
                 self.end_headers()
 
@@ -41,6 +52,16 @@ class Webhook:
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+
+    @property
+    def received(self) -> list[Any]:
+        """The bodies alone."""
+        return [arrival.body for arrival in self.arrivals]
+
+    @property
+    def url(self) -> str:
+        """The address for who posts JSON of its own, as Alertmanager does."""
+        return f"http://127.0.0.1:{self._server.server_port}/page"
 
     @property
     def apprise_url(self) -> str:

@@ -22,7 +22,7 @@ from train_ledger.config import Alerts
 from train_ledger.dash.rule import Rule
 from train_ledger.dash.rules import RECORDINGS, RULES
 
-__all__ = ["alerts_yml", "expression"]
+__all__ = ["alerts_yml", "duration", "expression"]
 
 
 def alerts_yml(
@@ -40,7 +40,7 @@ def alerts_yml(
         "# Made by train-ledger from its table of rules. Thresholds: train-ledger.toml.",
         "groups:",
         f"  - name: {json.dumps(group)}",
-        f"    interval: {_duration(alerts.evaluation_interval_s)}",
+        f"    interval: {duration(alerts.evaluation_interval_s)}",
         "    rules:",
     ]
     for recording in RECORDINGS:
@@ -54,9 +54,9 @@ def _alert(rule: Rule, alerts: Alerts, runbook: str) -> Iterator[str]:
     yield f"      - alert: {rule.name}"
     yield from _block("expr", expression(rule.promql, alerts))
     if hold_s := rule.hold_s(alerts):
-        yield f"        for: {_duration(hold_s)}"
+        yield f"        for: {duration(hold_s)}"
     if keep_s := rule.keep_s(alerts):
-        yield f"        keep_firing_for: {_duration(keep_s)}"
+        yield f"        keep_firing_for: {duration(keep_s)}"
     yield "        labels:"
     yield f"          level: {rule.level}"
     yield "        annotations:"
@@ -92,8 +92,8 @@ def _placeholders(alerts: Alerts) -> dict[str, str]:
         value = getattr(alerts, field.name)
         known[field.name] = f"{value:g}"
         if field.name.endswith("_s"):
-            known[field.name.removesuffix("_s")] = _duration(value)
-    known["lookback"] = _duration(_lookback_s(alerts))
+            known[field.name.removesuffix("_s")] = duration(value)
+    known["lookback"] = duration(_lookback_s(alerts))
     return known
 
 
@@ -102,7 +102,7 @@ def _lookback_s(alerts: Alerts) -> float:
     return 2 * max(alerts.start_up_limit_s, alerts.evaluation_floor_s, alerts.checkpoint_floor_s, 1800.0)
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
     """As Prometheus writes it: `90` is `90s`, `600` is `10m`, `0.5` is `500ms`."""
     milliseconds = max(1, round(seconds * 1000))
     for unit, size in (("h", 3_600_000), ("m", 60_000), ("s", 1000)):

@@ -21,7 +21,7 @@ __all__ = ["INHIBITIONS", "RECORDINGS", "RULES"]
 
 INHIBITIONS = (
     Inhibition(
-        sources=frozenset({"GpuXidError", "GpuEccDbe", "TrainingRestarting"}),
+        sources=frozenset({"GpuXidError", "GpuEccDbe", "GpuLost", "TrainingRestarting"}),
         targets=frozenset({"TrainingStepStalled", "TrainingProcessGone", "TrainingTelemetryLost"}),
     ),
     Inhibition(sources=frozenset({"GpuXidError"}), targets=frozenset({"GpuClockLow"}), equal=("run", "host")),
