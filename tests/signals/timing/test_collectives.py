@@ -336,6 +336,7 @@ monitor._collectives.look()
 model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 4))
 for step in range(4):
     model(torch.ones(2, 4)).sum().backward()
+    time.sleep(0.3)  # of steps this long each is measured, however busy the machine
     monitor.step(step)
 monitor.close()
 """
