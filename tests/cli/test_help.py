@@ -24,6 +24,7 @@ VERBS = {
     "watch",
     "export",
     "gantt",
+    "lint",
     "postmortem",
     "demo",
     "drill hang",

@@ -22,6 +22,7 @@ from train_ledger.cli.export import export
 from train_ledger.cli.gantt import gantt
 from train_ledger.cli.hang import hang
 from train_ledger.cli.leave import INTERRUPTED, complain, crash, ends_well, hold_streams, left_by_reader, told
+from train_ledger.cli.lint import lint
 from train_ledger.cli.postmortem import postmortem
 from train_ledger.cli.read import read
 from train_ledger.cli.stacks import stacks
@@ -83,7 +84,7 @@ def train_ledger(
         raise typer.Exit(ExitCode.BAD_INPUT)
 
 
-for _verb in (hang, stacks, dump, ask, diagnose, read, watch, export, gantt, postmortem, demo):
+for _verb in (hang, stacks, dump, ask, diagnose, read, watch, export, lint, gantt, postmortem, demo):
     app.command(_verb.__name__)(ends_well(_verb))
 _drill.command("hang")(ends_well(drill_hang))
 app.add_typer(_drill, name="drill")

@@ -1,0 +1,143 @@
+"""`train-ledger lint`: will these rules and panels ever say anything here?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from train_ledger.answer import ExitCode
+from train_ledger.cli.options import Json
+
+if TYPE_CHECKING:
+    from train_ledger.config import Config
+    from train_ledger.ops.lint import Documents, Exported, Finding, LintAnswer
+
+__all__ = ["lint"]
+
+_MARKS = ("never", "wrong", "partly")
+
+
+def lint(
+    folder: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="DIR",
+            help="What `train-ledger deploy` wrote, with your changes; the rules of this version if none.",
+            show_default=False,
+        ),
+    ] = None,
+    url: Annotated[
+        list[str] | None,
+        typer.Option(metavar="URL", help="A live exporter; may be given for several.", show_default=False),
+    ] = None,
+    file: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="A scrape that was saved to a file.", show_default=False),
+    ] = None,
+    run: Annotated[
+        Path | None,
+        typer.Option(metavar="RUN", help="What an exporter of this run would export.", show_default=False),
+    ] = None,
+    json: Json = False,
+) -> int:
+    """Say which alerts and panels can never work, and why.
+
+    Rules, panels, inhibitions and runbook are held against what really is exported: the sidecar's, dcgm-exporter's and node_exporter's addresses on one node, or
+    what `curl` saved of them. Exit status 1: something can never fire, or is wrong.
+
+    \b
+    Example:
+      train-ledger lint --url node1:9466 --url node1:9400 --url node1:9100
+      train-ledger lint deployed/ --file sidecar.txt --file dcgm.txt
+      train-ledger lint --run runs/r42 --json
+    """
+    from train_ledger import config
+    from train_ledger.cli.leave import BadInputError
+    from train_ledger.cli.output import show
+    from train_ledger.ops import lint as room
+    from train_ledger.render import as_json
+    from train_ledger.run_dir import RunDir
+
+    settings = config.load(RunDir.existing(run) if run else None)
+    try:
+        exported = _exported(url or [], file or [], run, settings)
+        documents = _documents(folder, settings)
+    except (room.ScrapeError, room.DocumentError) as error:
+        raise BadInputError(str(error)) from error
+    answer = room.lint(documents, exported)
+    show(as_json(_as_values(answer)) if json else "\n".join(_lines(answer)))
+    is_bad = any(finding.severity != "partly" for finding in answer.findings)
+    return ExitCode.TROUBLE if is_bad else ExitCode.NOTHING_WRONG
+
+
+def _exported(urls: list[str], files: list[Path], run: Path | None, settings: Config) -> Exported:
+    from train_ledger.cli.leave import BadInputError
+    from train_ledger.ops.lint import exported_by, fetched, read_scrape
+
+    scrapes = [*map(fetched, urls), *map(read_scrape, files)]
+    if run is not None:
+        scrapes.append((str(run), _metrics_of(run, settings)))
+    if not scrapes:
+        raise BadInputError("say what is exported: --url of live exporters, --file of a scrape, or --run")
+    return exported_by(scrapes)
+
+
+def _metrics_of(run: Path, settings: Config) -> str:
+    from train_ledger.dash.exporter import Exporter
+    from train_ledger.run_dir import RunDir
+
+    exporter = Exporter(RunDir.existing(run), settings)
+    try:
+        while not exporter.poll():
+            pass  # a large backlog is read in pieces
+        return exporter.metrics() or ""
+    finally:
+        exporter.close()
+
+
+def _documents(folder: Path | None, settings: Config) -> Documents:
+    from train_ledger.ops.lint import generated, of_folder
+
+    if folder is not None:
+        return of_folder(folder)
+    return generated(settings.alerts, settings.prometheus.runbook_url)
+
+
+def _as_values(answer: LintAnswer) -> dict[str, object]:
+    from dataclasses import asdict
+
+    checked = {name: getattr(answer, name) for name in ("alerts", "panels", "inhibitions", "metrics")}
+    return {
+        "findings": [asdict(finding) for finding in answer.findings],
+        "checked": checked,
+        "looked_at": list(answer.looked_at),
+    }
+
+
+def _lines(answer: LintAnswer) -> list[str]:
+    from train_ledger.render import harmless
+
+    lines = [line for finding in answer.findings for line in _of_finding(finding)]
+    looked = f"{answer.alerts} alerts, {answer.panels} panels and {answer.inhibitions} inhibitions"
+    lines.append(f"{looked} held against {answer.metrics} metrics: {_told(answer)}")
+    return [harmless(line, longest=2000) for line in lines]
+
+
+def _of_finding(finding: Finding) -> tuple[str, ...]:
+    return (
+        f"{finding.severity:7} {finding.what}",
+        f"        {finding.where}: {finding.why}",
+        f"        → {finding.fix}",
+    )
+
+
+def _told(answer: LintAnswer) -> str:
+    counts = {kind: sum(it.severity == kind for it in answer.findings) for kind in _MARKS}
+    said = [
+        f"{counts['never']} can never say anything",
+        f"{counts['wrong']} {'is' if counts['wrong'] == 1 else 'are'} wrong",
+        f"{counts['partly']} only partly",
+    ]
+    return ", ".join(said) if answer.findings else "nothing is missing"
