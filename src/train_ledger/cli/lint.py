@@ -44,8 +44,9 @@ def lint(
 ) -> int:
     """Say which alerts and panels can never work, and why.
 
-    Rules, panels, inhibitions and runbook are held against what really is exported: the sidecar's, dcgm-exporter's and node_exporter's addresses on one node, or
-    what `curl` saved of them. Exit status 1: something can never fire, or is wrong.
+    Rules, panels, inhibitions and the runbook are held against what really is exported: give the addresses of
+    the sidecar, dcgm-exporter and node_exporter of one node, or what `curl` saved of them. Exit status 1:
+    something can never fire, or is wrong.
 
     \b
     Example:
