@@ -9,7 +9,7 @@ import pytest
 from train_ledger.chaos import fleet
 from train_ledger.config import Config
 from train_ledger.facts import Event, Fault
-from train_ledger.ledger import Fold, RunState, known_at
+from train_ledger.ledger import Fold, RunState, dated, known_at
 from train_ledger.sources import read_all
 
 
@@ -47,3 +47,11 @@ def test_what_says_no_time_is_known() -> None:
     untimed = Fault(None, "oom", rank=1)
     late = Event(50.0, "run_end", 0)
     assert known_at([untimed, late], 10.0) == [untimed]
+
+
+def test_each_fact_has_its_time_on_the_runs_clock_and_its_hosts_lead(tmp_path: Path) -> None:
+    job = fleet.write(tmp_path / "run", clock_offsets_s={"node001": 600.0})
+    leads = {it.fact.host: round(it.lead_s) for it in dated(read_all(job.run_dir))}
+    assert leads == {"node000": 0, "node001": 600}
+    latest_t = max(it.t for it in dated(read_all(job.run_dir)) if it.t is not None)
+    assert latest_t == pytest.approx(job.t, abs=1.0)

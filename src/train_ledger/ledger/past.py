@@ -8,33 +8,50 @@ future.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from train_ledger.config import Config
 from train_ledger.facts import Fact
 from train_ledger.ledger.fold import Fold
 
-__all__ = ["known_at"]
+__all__ = ["Dated", "dated", "known_at"]
+
+
+class Dated(NamedTuple):
+    """A fact with its time on the run's clock, None where it says none.
+
+    `lead_s` is by how much the clock of its host, carried over its jumps, is ahead of the run's.
+    """
+
+    fact: Fact
+    t: float | None
+    lead_s: float
+
+
+def dated(facts: Iterable[Fact]) -> list[Dated]:
+    """The facts in their order, each with its time on the run's clock.
+
+    A host's offset is taken as the steps before the fact show it, and before there are any, as the later ones
+    do.
+    """
+    fold = Fold("", Config())
+    carried: list[tuple[Fact, float | None, float | None]] = []
+    for fact in facts:
+        fold.add(fact)
+        shift_s, lead_s = fold.clock_of(fact.rank)
+        carried.append((fact, None if fact.t is None else fact.t + shift_s, lead_s))
+    later_s = fold.leads_s()
+    return [_dated(fact, t, lead_s, later_s.get(fact.rank or 0, 0.0)) for fact, t, lead_s in carried]
+
+
+def _dated(fact: Fact, t: float | None, lead_s: float | None, later_s: float) -> Dated:
+    ahead_s = later_s if lead_s is None else lead_s
+    return Dated(fact, None if t is None else t - ahead_s, ahead_s)
 
 
 def known_at(facts: Iterable[Fact], t: float) -> list[Fact]:
     """Those of the facts, in their order, that lie at or before `t` on the run's clock.
 
-    A host's offset is taken as the steps before the fact show it, and before there are any, as the later ones
-    do. A fact without a time is taken as known: who read it could not say when it was written.
+    A fact without a time is taken as known: who read it could not say when it was written.
     """
-    fold = Fold("", Config())
-    dated: list[tuple[Fact, float, float | None]] = []
-    for fact in facts:
-        fold.add(fact)
-        shift_s, lead_s = fold.clock_of(fact.rank)
-        dated.append((fact, t if fact.t is None else fact.t + shift_s, lead_s))
-    later_s = fold.leads_s()
-    return [
-        fact
-        for fact, carried_t, lead_s in dated
-        if carried_t - _either(lead_s, later_s.get(fact.rank or 0)) <= t
-    ]
-
-
-def _either(lead_s: float | None, later_s: float | None) -> float:
-    return (later_s or 0.0) if lead_s is None else lead_s
+    return [it.fact for it in dated(facts) if it.t is None or it.t <= t]

@@ -1,0 +1,104 @@
+"""Which alerts were there, from when to when, and who was told?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from train_ledger.config import Alerts
+from train_ledger.dash.incident import Incidents
+from train_ledger.dash.judge import Key, Transition
+from train_ledger.dash.rule import Level
+
+__all__ = ["AlertHistory", "PastAlert"]
+
+
+@dataclass(frozen=True, slots=True)
+class PastAlert:
+    """An alert as it was: fired at `fired_t`, over at `resolved_t` (None: it still fired at the end).
+
+    `inhibited` says that it was when it fired. `notified_t` is when the message went out that named it first;
+    None where none did: it is of level record, or was inhibited as long as it lasted, or came back in an
+    incident that had named it before. `known_t` is when people knew of it, in that last case as it fired.
+    """
+
+    name: str
+    level: Level
+    labels: Mapping[str, str]
+    fired_t: float
+    summary: str
+    resolved_t: float | None = None
+    inhibited: bool = False
+    notified_t: float | None = None
+    known_t: float | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "level": self.level,
+            "labels": dict(self.labels),
+            "fired_t": self.fired_t,
+            "resolved_t": self.resolved_t,
+            "inhibited": self.inhibited,
+            "notified_t": self.notified_t,
+            "summary": self.summary,
+        }
+
+
+class AlertHistory:
+    """Takes the transitions of one evaluation after the other and keeps what became of each alert."""
+
+    def __init__(self, alerts: Alerts) -> None:
+        self._incidents = Incidents(alerts)
+        self._all: list[PastAlert] = []
+        self._open: dict[Key, int] = {}
+
+    @property
+    def alerts(self) -> tuple[PastAlert, ...]:
+        """Every alert there was, in the order in which they fired."""
+        return tuple(self._all)
+
+    def take(self, transitions: Iterable[Transition], t: float) -> None:
+        """What the judge found at `t`; call it at every evaluation, also with nothing."""
+        transitions = list(transitions)
+        for transition in transitions:
+            self._note(transition)
+        for action in self._incidents.apply(transitions, t):
+            for alert in action.alerts:
+                self._change(alert.key, notified_t=t, known_t=t)
+        self._note_returned(transitions)
+
+    def _note(self, transition: Transition) -> None:
+        alert = transition.alert
+        if transition.kind == "resolved":
+            self._change(alert.key, resolved_t=transition.t)
+            self._open.pop(alert.key, None)
+        elif alert.key not in self._open:
+            self._open[alert.key] = len(self._all)
+            past = PastAlert(
+                alert.name,
+                alert.level,
+                alert.labels,
+                transition.t,
+                alert.summary,
+                inhibited=alert.inhibited,
+            )
+            self._all.append(past)
+
+    def _change(self, key: Key, **changes: Any) -> None:
+        if (place := self._open.get(key)) is not None:
+            self._all[place] = replace(self._all[place], **changes)
+
+    def _note_returned(self, transitions: Iterable[Transition]) -> None:
+        """An alert that comes back while its incident is open is not told again: people know."""
+        told = {
+            member.alert.key
+            for incident in self._incidents.open
+            for member in incident.members
+            if member.told
+        }
+        for transition in transitions:
+            place = self._open.get(transition.alert.key)
+            if place is not None and transition.alert.key in told and self._all[place].known_t is None:
+                self._change(transition.alert.key, known_t=transition.t)

@@ -1,0 +1,95 @@
+"""What did a recorded run tell, and from when on was each statement known?
+
+A line counts from its own time on, read on the run's clock, and never before an earlier line of the same
+writer. So the order is that of a keeper that followed the run, whatever the hosts' clocks said.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from train_ledger.config import Config
+from train_ledger.dash.backtest.replay import Known
+from train_ledger.facts import Fact
+from train_ledger.ledger import Fold, dated
+from train_ledger.run_dir import RunDir
+from train_ledger.sources import read_run
+
+__all__ = ["Recording", "record"]
+
+_NOT_SEEN = (
+    "deaths of processes of which no line tells: a keeper sees them in the process table, and writes no fact "
+    "of them"
+)
+_AFTER_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """A run as it was recorded: everything that was told, in the order in which it became known.
+
+    `ended_t` is when the last of it became known; `silence_s` is for how long after it nothing can be paged
+    any more that has not been. `not_observed` says in words what the files do not tell.
+    """
+
+    run: str
+    run_json: Mapping[str, Any]
+    known: tuple[Known, ...]
+    ended_t: float
+    silence_s: float
+    not_observed: tuple[str, ...] = ()
+
+    @property
+    def began_t(self) -> float:
+        return self.known[0].t if self.known else self.ended_t
+
+
+def record(run_dir: RunDir, config: Config) -> Recording:
+    """Read all that a run directory holds.
+
+    Raises RunDirError where run.json cannot be used.
+    """
+    run_json = run_dir.read_run()
+    reading = read_run(run_dir)
+    known, untimed = _known(reading.facts)
+    run = run_dir.name_in(run_json)
+    ended_t = known[-1].t if known else math.nan
+    silence_s = _silence_s(run, config, run_json, known)
+    said = [*reading.not_read, _NOT_SEEN]
+    if untimed:
+        said.append(f"{untimed} lines that carry no time: when they came is not known, so they are left out")
+    return Recording(run, run_json, tuple(known), ended_t, silence_s, tuple(said))
+
+
+def _known(facts: Iterable[Fact]) -> tuple[list[Known], int]:
+    """The facts of ranks and logs by the times at which they became known, and how many say no time."""
+    newest: dict[int, float] = {}
+    found, untimed = [], 0
+    for it in dated(facts):
+        if it.t is None or not math.isfinite(it.t):
+            untimed += 1
+            continue
+        writer = -1 if it.fact.rank is None else it.fact.rank
+        newest[writer] = max(it.t, newest.get(writer, it.t))
+        found.append(Known(newest[writer], it.fact, it.lead_s))
+    found.sort(key=lambda it: it.t)
+    return found, untimed
+
+
+def _silence_s(run: str, config: Config, run_json: Mapping[str, Any], known: list[Known]) -> float:
+    """The longest limit that a run which says nothing more has to pass before somebody is told of it.
+
+    Of a run that has finished, until its last pages are resolved.
+    """
+    if not known:
+        return 0.0
+    fold = Fold(run, config, run_json)
+    for it in known:
+        it.fold_into(fold)
+    state, alerts = fold.state(known[-1].t), config.alerts
+    if state.finished:
+        return alerts.keep_firing_s + _AFTER_S
+    return max(state.stall_threshold_s, alerts.process_gone_s, alerts.telemetry_lost_s) + _AFTER_S
