@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from dash.states import T0
+from train_ledger.config import Alerts
 from train_ledger.dash.incident import Action, Incident, Incidents
 from train_ledger.dash.judge import Alert, Transition
 from train_ledger.dash.rule import Level
@@ -53,6 +54,39 @@ def test_a_page_that_joins_waits_for_the_group_interval() -> None:
     assert incidents.apply([], STALL.t + 900) == []
 
 
+def test_a_page_that_is_still_open_is_told_again_only_after_the_repeat_interval() -> None:
+    incidents = Incidents(Alerts(repeat_interval_s=3600.0))
+    incidents.apply([STALL], STALL.t)
+    told = [each for s in range(5, 7300, 5) for each in incidents.apply([], STALL.t + s)]
+    assert [(each.kind, each.t - STALL.t) for each in told] == [("repeat", 3600), ("repeat", 7200)]
+    assert [alert.name for alert in told[0].alerts] == ["TrainingStepStalled"]
+    assert len({each.notification_id for each in told}) == 2, "an outbox takes each id once"
+
+
+def test_an_update_counts_as_told_and_a_repeat_names_only_what_still_fires() -> None:
+    incidents = Incidents(Alerts(repeat_interval_s=3600.0))
+    incidents.apply([STALL], STALL.t)
+    incidents.apply([GONE], GONE.t)
+    incidents.apply([], STALL.t + 300)
+    incidents.apply([resolved(STALL, STALL.t + 400)], STALL.t + 400)
+    assert incidents.apply([], STALL.t + 3899) == []
+    assert kinds(incidents.apply([], STALL.t + 3900)) == [("repeat", ["TrainingProcessGone"])]
+
+
+def test_nothing_repeats_within_the_group_interval() -> None:
+    incidents = Incidents(Alerts(repeat_interval_s=0.0))
+    incidents.apply([STALL], STALL.t)
+    assert incidents.apply([], STALL.t + 299) == []
+    assert kinds(incidents.apply([], STALL.t + 300)) == [("repeat", ["TrainingStepStalled"])]
+
+
+def test_pages_of_hosts_and_of_the_run_are_one_incident() -> None:
+    labels = {"run": "r42", "rank": "5", "host": "n0", "gpu": "5", "xid": "79"}
+    xid = Transition("fired", Alert("GpuXidError", "page", labels, STALL.t, "r42: XID 79", 1.0), STALL.t)
+    (opened,) = Incidents().apply([xid, STALL], STALL.t)
+    assert kinds([opened]) == [("open", ["GpuXidError", "TrainingStepStalled"])]
+
+
 def test_it_closes_when_the_last_alert_is_resolved() -> None:
     incidents = Incidents()
     incidents.apply([STALL], STALL.t)
@@ -91,8 +125,9 @@ def test_from_the_journal_the_same_incidents_are_made_whenever_the_keeper_was_ki
         ([STALL], STALL.t),
         ([GONE], GONE.t),
         ([], STALL.t + 310),
-        ([resolved(STALL, STALL.t + 320)], STALL.t + 320),
-        ([resolved(GONE, STALL.t + 330)], STALL.t + 330),
+        ([], STALL.t + 20_000),
+        ([resolved(STALL, STALL.t + 20_320)], STALL.t + 20_320),
+        ([resolved(GONE, STALL.t + 20_330)], STALL.t + 20_330),
     ]
     told_in_one_life = [action.notification_id for action in _lives(story, killed_after=None)]
     for killed_after in range(len(story)):

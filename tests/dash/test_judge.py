@@ -122,6 +122,45 @@ def test_alerts_that_both_lack_a_label_do_not_inhibit_each_other() -> None:
     assert [each.alert.inhibited for each in fired] == [False, False]
 
 
+def test_a_label_without_a_value_counts_as_none() -> None:
+    labels = {"run": "r42", "host": ""}
+    rules = (_always("GpuXidError", labels), _always("GpuClockLow", labels))
+    assert [each.alert.inhibited for each in Judge(rules).evaluate(running(t=T0))] == [False, False]
+
+
+def _while(name: str, labels: dict[str, str], until_t: float) -> Rule:
+    def check(state: RunState, alerts: Alerts) -> list[Firing]:
+        return [Firing(labels, 1.0, name)] if state.t < until_t else []
+
+    return Rule(name, "page", "vector(1)", name, name.lower(), check)
+
+
+def test_a_fault_inhibits_the_stall_of_its_run_and_releases_what_still_holds() -> None:
+    fault = {"run": "r42", "rank": "5", "host": "n0", "gpu": "5", "xid": "79"}
+    for source in ("GpuXidError", "GpuEccDbe", "GpuLost"):
+        judge = Judge((_while(source, fault, T0 + 100), _always("TrainingStepStalled", {"run": "r42"})))
+        assert told(judge.evaluate(running(t=T0))) == [("fired", source)]
+        assert told(judge.evaluate(running(t=T0 + 99))) == []
+        assert told(judge.evaluate(running(t=T0 + 100))) == [
+            ("fired", "TrainingStepStalled"),
+            ("resolved", source),
+        ]
+
+
+def test_a_fault_silences_low_clocks_on_its_own_host_alone() -> None:
+    rules = (
+        _always("GpuXidError", {"run": "r42", "host": "n0", "gpu": "5"}),
+        _always("GpuClockLow", {"run": "r42", "host": "n0", "gpu": "1"}),
+        _always("GpuClockLowRepeated", {"run": "r42", "host": "n0", "gpu": "1"}),
+    )
+    elsewhere = _always("GpuClockLow", {"run": "r42", "host": "n1", "gpu": "1"})
+    assert told(Judge((*rules, elsewhere)).evaluate(running(t=T0))) == [
+        ("fired", "GpuXidError"),
+        ("fired", "GpuClockLowRepeated"),
+        ("fired", "GpuClockLow"),
+    ]
+
+
 def test_another_run_does_not_inhibit() -> None:
     rules = (_always("TrainingRestarting", {"run": "r1"}), _always("TrainingStepStalled", {"run": "r2"}))
     assert [each.alert.inhibited for each in Judge(rules).evaluate(running(t=T0))] == [False, False]

@@ -2,7 +2,14 @@ import pytest
 
 from train_ledger.config import Config
 from train_ledger.dash import Action, Alert, Incident, Member
-from train_ledger.watch.messages import incident_of, page_id, page_message, resolved_message, update_message
+from train_ledger.watch.messages import (
+    incident_of,
+    page_id,
+    page_message,
+    repeat_message,
+    resolved_message,
+    update_message,
+)
 
 STALLED = Alert("TrainingStepStalled", "page", {"run": "r42"}, 100.0, "r42: no step for 95 s", 95.0)
 INCIDENT = Incident("20270115T080000Z-TrainingStepStalled", "r42", 100.0, (Member(STALLED),))
@@ -34,10 +41,18 @@ def test_what_came_from_a_log_cannot_add_lines_or_move_a_cursor():
     assert "\x1b" not in body
 
 
-@pytest.mark.parametrize("kind", ["open", "update", "close"])
+@pytest.mark.parametrize("kind", ["open", "update", "repeat", "close"])
 def test_every_message_tells_which_incident_it_belongs_to(kind):
     action = Action(kind, INCIDENT, 160.0, (STALLED,))
     assert incident_of(action.notification_id) == INCIDENT.id
+
+
+def test_a_repeat_is_a_page_and_says_for_how_long_and_what_was_found():
+    action = Action("repeat", INCIDENT, 100.0 + 4 * 3600, (STALLED,))
+    message = repeat_message(Config(), "r42", action, {"cause": "hang.host", "ranks": [3]})
+    assert (message.level, message.title) == ("page", "r42: still TrainingStepStalled")
+    assert "open for 4.0 h" in message.body
+    assert "culprit: rank 3" in message.body
 
 
 def test_an_update_is_no_page_and_an_end_says_how_long_it_lasted():

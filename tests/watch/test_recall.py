@@ -44,6 +44,15 @@ def test_what_was_sent_and_found_is_not_done_again():
     assert before.verdict["incident"] == "i1"
 
 
+def test_records_wait_for_a_digest_and_are_told_once():
+    record = Alert("GpuClockLow", "record", {"run": "r42"}, 100.0, "slow", 0.7)
+    low = entry("alert_fired", transition=Transition("fired", record, 100.0).to_json())
+    assert recall([low, fired()], Alerts()).digest.is_due(200.0, 100.0)
+    told = entry("notification_intended", incident=None, notification="digest-20261130T000000Z")
+    assert not recall([low, told], Alerts()).digest.is_due(200.0, 100.0)
+    assert recall([low, told, low], Alerts()).digest.is_due(200.0, 100.0)
+
+
 def test_an_entry_that_cannot_be_understood_is_counted_and_the_others_hold():
     before = recall([entry("alert_fired", transition={"kind": "fired"}), fired()], Alerts())
     assert before.unknown == 1

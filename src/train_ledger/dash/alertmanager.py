@@ -8,7 +8,10 @@ an update of it at the next group interval; a record goes to a digest. What this
   all others of no known host. Every inhibition asks both sides for a value of each label it compares.
 - Alertmanager looks at inhibitions when a group is due. A fault that is there by then silences the stall that
   follows it; one that comes later than the group wait after the stall is an update to the stall's page.
-- Alertmanager forgets its alerts when it ends, and keeps what it told. See `ALERTMANAGER_ARGUMENTS`.
+- Of an incident of several alerts each one that ends is an update, too; the last is told as resolved.
+- Alertmanager forgets its alerts when it ends, and keeps what it told. One that is started anew while a fault
+  silences a stall hears of the two up to a minute apart, since Prometheus says each again once a minute; if
+  the stall comes first it is told, as an update to the page of the fault.
 - A digest of Alertmanager's lists what fires when it is due. What came and went in between stands in the
   digest of `watch` and in Prometheus' own series `ALERTS`.
 """
@@ -44,7 +47,7 @@ slack_configs:
     channel: '#training'
     send_resolved: true
     title: '{{{{ .Status }}}}: {{{{ .CommonLabels.run }}}}'
-    text: '{{{{ range .Alerts }}}}{{{{ .Annotations.summary }}}} {{{{ .Annotations.runbook_url }}}} {{{{ end }}}}'
+    text: '{{{{ range .Alerts }}}}{{{{ .Annotations.summary }}}} {{{{ end }}}}'
 email_configs:
   - to: oncall@example.org
     from: alertmanager@example.org
@@ -64,9 +67,9 @@ def alertmanager_yml(
 ) -> str:
     """The text of an Alertmanager configuration (YAML).
 
-    `page_receiver` and `record_receiver` are the addresses (http, https) of web hooks that take Alertmanager's
-    JSON; "" for none, which leaves the receiver to be filled in by hand and says so in the file. What
-    [notify] names are apprise's addresses, of which Alertmanager knows nothing.
+    `page_receiver` and `record_receiver` are the addresses (http, https) of web hooks that take
+    Alertmanager's JSON; "" for none, which leaves the receiver to be filled in by hand and says so in the
+    file. What [notify] names are apprise's addresses, of which Alertmanager knows nothing.
     """
     lines = [
         "# Made by train-ledger from its table of rules. Intervals: train-ledger.toml.",
@@ -107,9 +110,9 @@ def _page_receiver(url: str, config: Config) -> Iterator[str]:
         yield "    # NOBODY IS PAGED until one of these is filled in, or a web hook:"
         yield "    # webhook_configs: [{url: 'http://…', send_resolved: true}]"
     if kinds := sorted({redacted(each) for each in config.notify.urls}):
-        yield f"    # [notify] urls ({', '.join(kinds)}) are for `train-ledger watch`; Alertmanager has no such"
-        yield "    # addresses, so say here where the same people are reached."
-    yield "    # Other ways to be woken. Keys and passwords stand in files that Alertmanager's user alone reads."
+        yield f"    # [notify] urls ({', '.join(kinds)}) are for `train-ledger watch`; Alertmanager has no"
+        yield "    # such addresses, so say here where the same people are reached."
+    yield "    # Other ways to be woken. Keys and passwords stand in files that Alertmanager alone may read."
     yield from (f"    # {line}" for line in _OTHER_WAYS.splitlines())
 
 

@@ -1,7 +1,8 @@
 """Which alerts are one incident, and what is there to tell about it?
 
 The first page of a run opens an incident and is told at once. Pages that join it are told together at the
-next group interval, never as a page of their own. It is closed when all its alerts are resolved. Pure data:
+next group interval, never as a page of their own. One that is still open when nothing was told of it for the
+repeat interval is told again. It is closed when all its alerts are resolved, which is told once. Pure data:
 what is returned is for the keeper to journal and to send; from the journalled entries the same incidents are
 made again.
 
@@ -36,7 +37,7 @@ class Incident:
     """Alerts of one run that belong together, in the order in which they fired.
 
     `id` is made of the first alert: `20261130T031205Z-TrainingStepStalled`. `told_t` is when the last
-    message went out, None before the first.
+    message went out, None before the first; `repeats` how many of them told only that it is still open.
     """
 
     id: str
@@ -45,6 +46,12 @@ class Incident:
     members: tuple[Member, ...]
     told_t: float | None = None
     closed_t: float | None = None
+    repeats: int = 0
+
+    @property
+    def still_open(self) -> tuple[Alert, ...]:
+        """The alerts that have not been resolved."""
+        return tuple(member.alert for member in self.members if member.resolved_t is None)
 
     @property
     def untold(self) -> tuple[Alert, ...]:
@@ -67,9 +74,12 @@ class Incident:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """Something to tell about an incident; `alerts` are those that no message has named before."""
+    """Something to tell about an incident.
 
-    kind: Literal["open", "update", "close"]
+    `alerts` are those that no message has named before; of a repeat, those that still fire.
+    """
+
+    kind: Literal["open", "update", "repeat", "close"]
     incident: Incident
     t: float
     alerts: tuple[Alert, ...] = ()
@@ -77,8 +87,8 @@ class Action:
     @property
     def notification_id(self) -> str:
         """The same however often the same message is decided on, so that an outbox sends it once."""
-        number = f"-{len(self.incident.members)}" if self.kind == "update" else ""
-        return f"{self.incident.id}-{self.kind}{number}"
+        numbers = {"update": f"-{len(self.incident.members)}", "repeat": f"-{self.incident.repeats}"}
+        return f"{self.incident.id}-{self.kind}{numbers.get(self.kind, '')}"
 
 
 @dataclass(slots=True)
@@ -133,19 +143,23 @@ class Incidents:
             self._keep(replace(incident, members=members))
 
     def _decide(self, incident: Incident, t: float) -> Action | None:
-        kind: Literal["open", "update", "close"]
         told = replace(
             incident, told_t=t, members=tuple(replace(member, told=True) for member in incident.members)
         )
         if incident.told_t is None:
-            kind = "open"
-        elif all(member.resolved_t is not None for member in incident.members):
-            kind, told = "close", replace(told, closed_t=t)
-        elif incident.untold and t - incident.told_t >= self.alerts.group_interval_s:
-            kind = "update"
-        else:
-            return None
-        return Action(kind, told, t, incident.untold)
+            return Action("open", told, t, incident.untold)
+        if not incident.still_open:
+            return Action("close", replace(told, closed_t=t), t, incident.untold)
+        if incident.untold and t - incident.told_t >= self.alerts.group_interval_s:
+            return Action("update", told, t, incident.untold)
+        if t - incident.told_t >= self._repeat_s:
+            return Action("repeat", replace(told, repeats=incident.repeats + 1), t, incident.still_open)
+        return None
+
+    @property
+    def _repeat_s(self) -> float:
+        """As in Alertmanager nothing is told again within the group interval, whatever was configured."""
+        return max(self.alerts.repeat_interval_s, self.alerts.group_interval_s)
 
 
 def _incident_id(alert: Alert, t: float) -> str:

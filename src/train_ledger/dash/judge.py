@@ -179,7 +179,7 @@ class Judge:
             alert.name in inhibition.targets
             and other.alert.name in inhibition.sources
             and all(
-                name in alert.labels and alert.labels[name] == other.alert.labels.get(name)
+                bool(alert.labels.get(name)) and alert.labels[name] == other.alert.labels.get(name)
                 for name in inhibition.equal
             )
             for inhibition in self.inhibitions

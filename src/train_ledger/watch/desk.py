@@ -18,15 +18,17 @@ from typing import Any
 
 from train_ledger.answer import Diagnosis, to_json
 from train_ledger.config import Config
-from train_ledger.dash import Action, Incident, Notification, Outbox
+from train_ledger.dash import Action, Incident, Notification, Outbox, Transition
 from train_ledger.ledger import RunState
 from train_ledger.run_dir import RunDir
 from train_ledger.watch.book import Book
+from train_ledger.watch.digest import is_digest
 from train_ledger.watch.messages import (
     again_message,
     incident_of,
     page_id,
     page_message,
+    repeat_message,
     resolved_message,
     update_message,
 )
@@ -54,6 +56,7 @@ class Desk:
         self._answered = dict(before.answered)
         self._posted = set(before.intended | before.done)
         self._settled = set(before.done)
+        self._digest = before.digest
         self.diagnosis: Diagnosis | None = None
         self.verdict: Mapping[str, Any] = before.verdict
 
@@ -74,17 +77,33 @@ class Desk:
         incident = action.incident.id
         if action.kind == "update":
             self._post(incident, update_message(self._config, self.run_name, action))
+        elif action.kind == "repeat":
+            found = self._found(action.incident)
+            self._post(incident, repeat_message(self._config, self.run_name, action, found))
         elif action.kind == "close":
             write_draft(self._run_dir, self._config, incident)
             if page_id(incident) in self._posted:
                 self._post(incident, resolved_message(self._config, self.run_name, action))
+
+    def note(self, transition: Transition) -> None:
+        """Keep what fired on record for the next digest."""
+        self._digest.take(transition)
+
+    def tell_digest(self, state: RunState) -> None:
+        """Send the records of the last while, where it is time and somebody is to be told of them."""
+        notify = self._config.notify
+        if notify.digest_urls and self._digest.is_due(state.t, notify.digest_s, finished=state.finished):
+            message = self._digest.message(notify, self.run_name)
+            self._digest.told(message.id)
+            self._post(None, message)
 
     def note_outcomes(self) -> None:
         """Journal what became of the messages; start senders again that were killed before they sent."""
         self._outbox.resume()
         for outcome in self._outbox.outcomes(self._settled):
             text = outcome.delivery + (f": {outcome.why}" if outcome.why else "")
-            self._settle(incident_of(outcome.id), outcome.id, text)
+            incident = None if is_digest(outcome.id) else incident_of(outcome.id)
+            self._settle(incident, outcome.id, text)
 
     def note_late_answers(self, open_incidents: Iterable[Incident]) -> None:
         """Journal what was found out about incidents that closed in the meantime; nobody is told anew."""
@@ -149,7 +168,7 @@ class Desk:
         """The verdict on this incident, by this keeper or an earlier one."""
         return self.verdict["diagnosis"] if self.verdict.get("incident") == incident.id else None
 
-    def _post(self, incident: str, message: Notification) -> None:
+    def _post(self, incident: str | None, message: Notification) -> None:
         if message.id in self._posted:
             return
         self._posted.add(message.id)
@@ -163,10 +182,10 @@ class Desk:
             return
         self._book.record("notification_intended", incident=incident, notification=message.id)
 
-    def _settle(self, incident: str, message: str, outcome: str) -> None:
+    def _settle(self, incident: str | None, message: str, outcome: str) -> None:
         self._settled.add(message)
         self._book.record("notification_done", incident=incident, notification=message, outcome=outcome)
-        if incident in self._answered:
+        if incident is not None and incident in self._answered:
             write_draft(self._run_dir, self._config, incident)  # its timeline ends with what was told
 
 

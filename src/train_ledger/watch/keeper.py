@@ -33,7 +33,12 @@ _WHOLE_BYTES = 256 << 20
 _LOGS_WHOLE_BYTES = 2 << 20
 """Of logs in which every line tells a step so much is read in a second: thousands of steps."""
 
-_RECORDS = {"open": "incident_opened", "update": "incident_updated", "close": "incident_closed"}
+_RECORDS = {
+    "open": "incident_opened",
+    "update": "incident_updated",
+    "repeat": "incident_updated",
+    "close": "incident_closed",
+}
 
 
 class Keeper:
@@ -105,11 +110,13 @@ class Keeper:
         actions = self._incidents.apply(transitions, self.state.t)
         for transition in transitions:
             self._note_transition(transition)
+            self._desk.note(transition)
         for action in actions:
             self._note_action(action)
         for incident in self.open_incidents:
             self._desk.attend(incident, self.state)
         self._desk.note_late_answers(self.open_incidents)
+        self._desk.tell_digest(self.state)
         self._desk.note_outcomes()
 
     @property

@@ -15,10 +15,18 @@ from train_ledger.dash import Action, Incident, Notification
 from train_ledger.render import harmless, rank_ranges
 from train_ledger.watch.recall import Place
 
-__all__ = ["again_message", "incident_of", "page_id", "page_message", "resolved_message", "update_message"]
+__all__ = [
+    "again_message",
+    "incident_of",
+    "page_id",
+    "page_message",
+    "repeat_message",
+    "resolved_message",
+    "update_message",
+]
 
 _MOST_EVIDENCE = 6
-_KIND_OF_MESSAGE = re.compile(r"-(open|close|update-\d+|again-\d+-\w+)\Z")
+_KIND_OF_MESSAGE = re.compile(r"-(open|close|update-\d+|repeat-\d+|again-\d+-\w+)\Z")
 
 
 def page_id(incident: str) -> str:
@@ -86,6 +94,19 @@ def update_message(config: Config, run: str, action: Action) -> Notification:
     body = [alert.summary for alert in action.alerts]
     details = {"run": run, "incident": action.incident.id, "alerts": [alert.name for alert in action.alerts]}
     return _message(config, action.notification_id, f"{run}: also {names}", body, "record", details)
+
+
+def repeat_message(
+    config: Config, run: str, action: Action, verdict: Mapping[str, Any] | None
+) -> Notification:
+    """An incident that is open still, `[alerts] repeat_interval_s` after the last message about it."""
+    names = ", ".join(alert.name for alert in action.alerts)
+    hours = (action.t - action.incident.opened_t) / 3600
+    body = [f"Incident {action.incident.id} is open for {hours:.1f} h. It began with:"]
+    body += [alert.summary for alert in action.alerts]
+    body += _found(verdict) if verdict else ()
+    details = {"run": run, "incident": action.incident.id, "alerts": [alert.name for alert in action.alerts]}
+    return _message(config, action.notification_id, f"{run}: still {names}", body, "page", details)
 
 
 def resolved_message(config: Config, run: str, action: Action) -> Notification:

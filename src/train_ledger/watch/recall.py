@@ -12,6 +12,7 @@ from typing import Any
 
 from train_ledger.config import Alerts
 from train_ledger.dash import Alert, Incident, Incidents, Transition
+from train_ledger.watch.digest import Digest
 
 __all__ = ["Place", "Recall", "recall"]
 
@@ -24,7 +25,8 @@ class Recall:
     """What the journal says.
 
     `answered` has the places of each incident's verdicts, None for one on a run that goes on; `unknown`
-    counts entries of a known kind that could not be understood.
+    counts entries of a known kind that could not be understood; `digest` holds the records that no digest has
+    told.
     """
 
     incidents: Incidents
@@ -35,11 +37,13 @@ class Recall:
     verdict: Mapping[str, Any] = field(default_factory=dict)
     state: str | None = None
     unknown: int = 0
+    digest: Digest = field(default_factory=Digest)
 
 
 def recall(entries: Iterable[Mapping[str, Any]], alerts: Alerts) -> Recall:
     """Fold the journal's entries, oldest first."""
     incidents = Incidents(alerts)
+    digest = Digest()
     open_alerts: dict[Any, Alert] = {}
     answered: dict[str, frozenset[Place | None]] = {}
     seen: dict[str, set[str]] = {"notification_intended": set(), "notification_done": set()}
@@ -49,11 +53,12 @@ def recall(entries: Iterable[Mapping[str, Any]], alerts: Alerts) -> Recall:
     for entry in entries:
         kind = str(entry.get("kind"))
         try:
-            _replay(kind, entry, incidents, open_alerts)
+            _replay(kind, entry, incidents, open_alerts, digest)
         except (KeyError, TypeError, ValueError):
             unknown += 1
         if kind in seen:
             seen[kind].add(str(entry.get("notification")))
+            digest.told(str(entry.get("notification")))
         if kind == "verdict":
             verdict, incident = entry, str(entry.get("incident"))
             answered[incident] = answered.get(incident, frozenset()) | {_place(entry.get("place"))}
@@ -68,13 +73,21 @@ def recall(entries: Iterable[Mapping[str, Any]], alerts: Alerts) -> Recall:
         verdict,
         state,
         unknown,
+        digest,
     )
 
 
-def _replay(kind: str, entry: Mapping[str, Any], incidents: Incidents, open_alerts: dict[Any, Alert]) -> None:
+def _replay(
+    kind: str,
+    entry: Mapping[str, Any],
+    incidents: Incidents,
+    open_alerts: dict[Any, Alert],
+    digest: Digest,
+) -> None:
     if kind in ("alert_fired", "alert_resolved"):
         transition = Transition.from_json(entry["transition"])
         incidents.replay(transition)
+        digest.take(transition)
         if transition.kind == "fired":
             open_alerts[transition.alert.key] = transition.alert
         else:
