@@ -80,6 +80,8 @@ class HardwareReading:
     (DCGM_FI_DEV_SM_CLOCK in MHz, DCGM_FI_DEV_POWER_USAGE in W, …; counters as they stand). Of a network port
     `device` and `port` name it, and `values` has the names that node_exporter gives to the files of
     /sys/class/infiniband, without "node_infiniband_". `by` says who was asked: "dcgm", "nvml" or "sysfs".
+    A field that has several figures has one value for each, by the name that Prometheus gives to the series
+    (DCGM_EXP_XID_ERRORS_COUNT{xid="79"}); which XIDs a reading tells says `sources.hardware.xids_told`.
     `not_observed` are fields that this host does not tell; a reading with neither gpu nor device says only
     that.
     """

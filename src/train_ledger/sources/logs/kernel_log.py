@@ -15,7 +15,16 @@ from dataclasses import dataclass
 from train_ledger.facts import Fault
 from train_ledger.sources.lines.log_time import log_time, time_without_year
 
-__all__ = ["MARKS", "KernelFault", "fault_of", "fault_told", "kernel_fault", "pci_address"]
+__all__ = [
+    "MARKS",
+    "KernelFault",
+    "fault_of",
+    "fault_told",
+    "kernel_fault",
+    "more_such_lines",
+    "pci_address",
+    "when_told",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +33,7 @@ class KernelFault:
 
     `pci` is domain:bus:device in small letters ("0000:3b:00"), without the function. `text` is what follows
     the code. `t` is unix seconds, None where the line only counts from boot; `host` None where it has none.
+    `times` is more than 1 where one line stands for many (`more_such_lines`).
     """
 
     code: int | None
@@ -34,6 +44,7 @@ class KernelFault:
     t: float | None = None
     host: str | None = None
     source: str = ""
+    times: int = 1
 
 
 MARKS: tuple[bytes, ...] = (b"Xid (", b"Killed process")
@@ -58,6 +69,7 @@ _CTIME = re.compile(
 )
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _LONGEST_TEXT = 300
+_MORE = re.compile(r" \[train-ledger: (\d{1,12}) more such lines\]\Z")
 
 
 def kernel_fault(
@@ -81,7 +93,7 @@ def fault_told(
     text: str, *, host: str | None = None, written_t: float | None = None, source: str = ""
 ) -> KernelFault | None:
     """As `kernel_fault`, for a line that is decoded already."""
-    line = text.strip()
+    line, times = _times_told(text.strip())
     if match := _XID.search(line):
         address = pci_address(match[1])
         if address is None:
@@ -94,7 +106,30 @@ def fault_told(
     else:
         return None
     t, own_host = _front(line[: match.start()], written_t)
-    return KernelFault(code, address, pid, process, text[:_LONGEST_TEXT], t, own_host or host, source)
+    return KernelFault(code, address, pid, process, text[:_LONGEST_TEXT], t, own_host or host, source, times)
+
+
+def more_such_lines(text: str, number: int) -> str:
+    """The line that stands for so many like `text` that were not written.
+
+    >>> fault_told(more_such_lines("NVRM: Xid (PCI:0000:3b:00): 95, pid=7, name=py, bad", 997)).times
+    997
+    """
+    return f"{text} [train-ledger: {number} more such lines]"
+
+
+def _times_told(line: str) -> tuple[str, int]:
+    match = _MORE.search(line)
+    return (line[: match.start()], max(1, int(match[1]))) if match else (line, 1)
+
+
+def when_told(text: str, *, written_t: float | None = None) -> float | None:
+    """When a line of a kernel log says that it was written, in unix seconds; None where it does not say.
+
+    >>> when_told("1700000000.5 n7 kernel: mlx5_core"), when_told("[  100.5] mlx5_core")
+    (1700000000.5, None)
+    """
+    return _front(text.strip(), written_t)[0]
 
 
 def pci_address(text: str) -> str | None:
@@ -119,6 +154,8 @@ def fault_of(found: KernelFault) -> Fault:
     """The fact that a kernel line is."""
     named = ("code", "pci", "pid", "process", "text")
     details = {name: value for name in named if (value := getattr(found, name)) is not None}
+    if found.times > 1:
+        details["times"] = found.times
     code = "killed" if found.code is None else "xid"
     return Fault(found.t, code, host=found.host, source=found.source, details=details)
 

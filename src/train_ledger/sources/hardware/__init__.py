@@ -1,0 +1,5 @@
+"""What does the hardware of a host say: its GPUs, its network ports, its kernel?
+
+Either asked here and now (dcgm-exporter, NVML, sysfs, the kernel's log) or read from what a recorder wrote
+into RUN/hardware.
+"""
