@@ -12,16 +12,18 @@ from dataclasses import replace
 from typing import Any
 
 from train_ledger.config import Config
-from train_ledger.facts import Event, Fact, Fault, PlainStep, Step, Stretch
+from train_ledger.facts import Event, Fact, Fault, HardwareReading, PlainStep, Step, Stretch
 from train_ledger.fields import read_number, read_world_size
 from train_ledger.ledger.attempts import AttemptFold
 from train_ledger.ledger.clock import HostClocks
+from train_ledger.ledger.hardware.hardware import HardwareFold
+from train_ledger.ledger.hardware.standing import Standing, clocks_of
 from train_ledger.ledger.limits import p50_step_s, stall_limit
 from train_ledger.ledger.machine import with_state
 from train_ledger.ledger.rank import RankFold
 from train_ledger.ledger.saves import SAVE_EVENTS, Saves
 from train_ledger.ledger.starts import Starts
-from train_ledger.ledger.state import Attempt, RunState
+from train_ledger.ledger.state import Attempt, GpuState, PortState, RunState
 from train_ledger.ledger.step_clock import step_clock, step_tellers
 
 __all__ = ["Fold"]
@@ -48,7 +50,8 @@ class Fold:
     """
 
     def __init__(self, run: str, config: Config, run_json: Mapping[str, Any] | None = None) -> None:
-        self._alerts = config.alerts
+        self._alerts, self._config = config.alerts, config
+        self._hardware = HardwareFold()
         self.meet(run, run_json or {})
         self.forget()
 
@@ -60,7 +63,7 @@ class Fold:
         self._started = started if started is not None and abs(started) < _LATEST_T else None
 
     def forget(self) -> None:
-        """Begin anew, as if no fact had been folded yet."""
+        """Begin anew, as if no fact had been folded yet; what is known of the hardware stays."""
         self._ranks: dict[int, RankFold] = {}
         self._attempts: dict[int, AttemptFold] = {}
         self._started_ranks: set[int] = set()
@@ -69,6 +72,7 @@ class Fold:
         self._starts = Starts()
         self._saves = Saves()
         self._clocks = HostClocks()
+        self._standing = Standing()
         self._leads: dict[int, float] = {}
 
     def add(self, fact: Fact) -> None:
@@ -121,15 +125,28 @@ class Fold:
             self._fold(self._ranks[fact.rank or 0], fact)
 
     def _fold(self, rank: RankFold, fact: Fact) -> None:
-        attempt_before = rank.attempt
+        attempt_before, began_t, host = rank.attempt, rank.began_t, rank.host
         if isinstance(fact, Step):
             self._add_step(rank, fact)
         elif isinstance(fact, Event):
             self._add_event(rank, fact)
         elif isinstance(fact, Fault):
             rank.add_fault(fact)
+        if rank.attempt != attempt_before and began_t is not None and host is not None:
+            self._standing.left(host, began_t - rank.clock.shift_s)
         if rank.attempt != attempt_before and rank.began_t is not None:
             self._attempt(rank.attempt).heard(rank.rank, rank.began_t)
+
+    def add_hardware(self, fact: HardwareReading | Fault) -> None:
+        """Fold a look at a GPU or a port, or a kernel's line of a GPU; by their own hosts' clocks.
+
+        Those of one host come in the order in which they were written, readings and lines of the kernel each
+        by themselves; otherwise their order does not matter.
+        """
+        if isinstance(fact, Fault):
+            self._hardware.add_fault(fact, self._config)
+        else:
+            self._hardware.add(fact, self._alerts)
 
     def add_stretch(self, stretch: Stretch) -> None:
         """Fold steps in a row, to the same state as one by one.
@@ -226,10 +243,12 @@ class Fold:
         step, last_step_t = step_clock(tellers)
         limit = stall_limit(ranks, {rank for rank, _ in tellers}, step, last_step_t, self._alerts)
         folded = self._attempts.get(current)
+        world_size = (folded.world_size if folded else None) or self._world_size
+        gpus, ports = self._hardware_shown(world_size)
         run = RunState(
             run=self.run,
             t=t,
-            world_size=(folded.world_size if folded else None) or self._world_size,
+            world_size=world_size,
             attempt=current,
             step=step,
             last_step_t=last_step_t,
@@ -243,8 +262,18 @@ class Fold:
             attempts=attempts,
             checkpoints=self._saves.shown(current, self._on_zero),
             by_logs=by_logs,
+            gpus=gpus,
+            ports=ports,
         )
         return with_state(run, self._alerts)
+
+    def _hardware_shown(self, world_size: int | None) -> tuple[tuple[GpuState, ...], tuple[PortState, ...]]:
+        if self._hardware.is_empty:
+            return (), ()
+        host_clocks = clocks_of(self._ranks.values(), self._leads)
+        places = self._standing.places(self._ranks.values(), world_size)
+        gpus = self._hardware.gpus(places, host_clocks, self._config)
+        return gpus, self._hardware.ports(host_clocks, self._alerts)
 
     def _shown_attempts(self) -> tuple[Attempt, ...]:
         shown = (self._attempts[number].shown(self._on_zero) for number in sorted(self._attempts))

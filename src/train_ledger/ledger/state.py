@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from train_ledger.answer import STATES
+from train_ledger.ledger.hardware.records import GpuState, PortState
 
-__all__ = ["STATES", "Attempt", "Checkpoints", "FailedSave", "RankState", "RunState"]
+__all__ = ["STATES", "Attempt", "Checkpoints", "FailedSave", "GpuState", "PortState", "RankState", "RunState"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +107,7 @@ class RunState:
     `state`; of a stall, when the last step was completed.
     `ranks` holds those that were heard in this attempt. `by_logs` says that logs tell of them, in which most
     are not named at all and some now and then: their silence means nothing.
+    `gpus` and `ports` are those that are read, and GPUs of ranks of which a kernel speaks; by host and index.
     """
 
     run: str
@@ -125,6 +127,8 @@ class RunState:
     attempts: tuple[Attempt, ...] = ()
     checkpoints: Checkpoints = field(default_factory=Checkpoints)
     by_logs: bool = False
+    gpus: tuple[GpuState, ...] = ()
+    ports: tuple[PortState, ...] = ()
 
     @property
     def stalled_for_s(self) -> float:

@@ -11,7 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["XIDS", "Level", "Xid", "xid", "xid_level"]
+from train_ledger import config
+
+__all__ = ["XIDS", "Level", "Xid", "level_here", "xid", "xid_level"]
 
 Level = Literal["page", "record", "ignore"]
 _Rule = Literal["page", "record", "ignore", "repeated", "fatal", "rank"]
@@ -132,3 +134,16 @@ def xid_level(code: int, text: str = "", *, times: int = 1, of_a_rank: bool = Tr
     if rule == "rank":
         return "page" if of_a_rank else "record"
     return rule
+
+
+def level_here(code: int, text: str = "", *, times: int = 1, overrides: config.Xid) -> Level:
+    """The same of a GPU of a rank, by the levels that the user set, and else the table.
+
+    >>> level_here(63, overrides=config.Xid(page=(63,))), level_here(79, overrides=config.Xid(record=(79,)))
+    ('page', 'record')
+    """
+    if code in overrides.page:
+        return "page"
+    if code in overrides.record:
+        return "record"
+    return "ignore" if code in overrides.ignore else xid_level(code, text, times=times)
