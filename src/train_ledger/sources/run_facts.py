@@ -1,7 +1,8 @@
 """Where do the facts of this run come from: its ranks' own signals, or its logs?
 
 Signals win. Where a run has none, its logs are followed until signal files appear; then what the logs told is
-forgotten, since the signals tell it themselves, from the run's start on.
+forgotten, since the signals tell it themselves, from the run's start on. What was recorded of the hardware is
+read beside either.
 """
 
 from __future__ import annotations
@@ -10,9 +11,12 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from train_ledger.facts import Event, Fact
+import msgspec
+
+from train_ledger.facts import Event, Fact, Fault, HardwareReading
 from train_ledger.run_dir import RunDir
 from train_ledger.sources.files.memory import FilesMemory
+from train_ledger.sources.hardware.hardware_files import HardwareFiles
 from train_ledger.sources.signal_lines.run_files import POLL_BYTES, Folding, RunFiles, not_read_in_words
 
 if TYPE_CHECKING:
@@ -24,15 +28,22 @@ _LOGS_WHOLE_BYTES = 64 << 20
 _LOGS_POLL_BYTES = 1 << 20
 """A second's work where every line tells a step."""
 
+_HARDWARE_WHOLE_BYTES = 64 << 20
+_HARDWARE_POLL_BYTES = 2 << 20
+
 
 class Starting(Folding, Protocol):
     """What can begin to fold anew; `ledger.Fold` fits."""
 
     def forget(self) -> None: ...
+    def add_hardware(self, fact: HardwareReading | Fault) -> None: ...
 
 
 class RunFacts:
-    """The facts of a run, poll by poll, with the face of `RunFiles`; `by_logs` says that logs tell them."""
+    """The facts of a run, poll by poll, with the face of `RunFiles`; `by_logs` says that logs tell them.
+
+    `fold_into` folds the hardware's, too; whoever asks by `poll` asks for them by `poll_hardware`.
+    """
 
     def __init__(self, run_dir: RunDir, hosts: Collection[str] | None = None) -> None:
         self._run_dir = run_dir
@@ -41,6 +52,7 @@ class RunFacts:
         self._signals_speak = False
         self._logs: RunLogs | None = None
         self._logs_whole_bytes: int | None = None
+        self._hardware = HardwareFiles(run_dir, hosts)
 
     def _of_logs(self) -> RunLogs | None:
         """The logs where nothing else speaks; None, and the logs let go, from the first signal file on."""
@@ -74,43 +86,45 @@ class RunFacts:
     @property
     def bad_lines(self) -> Mapping[str, int]:
         """Lines, and files, that could not be read, by reason."""
-        return self._signals.bad_lines + (self._logs.bad_lines if self._logs else Counter())
+        of_logs = self._logs.bad_lines if self._logs else Counter[str]()
+        return self._signals.bad_lines + of_logs + self._hardware.bad_lines
 
     @property
     def last_problem(self) -> str | None:
         """The newest trouble in words for people, "file:line: reason"."""
-        return self._current.last_problem or self._signals.last_problem
+        return self._current.last_problem or self._signals.last_problem or self._hardware.last_problem
 
     @property
     def not_read(self) -> tuple[str, ...]:
         """The same in words, one phrase a reason: how many, and where the last of them is."""
-        where = {**(self._logs.where if self._logs else {}), **self._signals.where}
+        of_logs = self._logs.where if self._logs else {}
+        where = {**self._hardware.where, **of_logs, **self._signals.where}
         return not_read_in_words(self.bad_lines, where)
 
     @property
     def files(self) -> int:
-        """How many files are followed."""
+        """How many signal files, or logs where there are none, are followed."""
         return self._current.files
 
     @property
     def lag_bytes(self) -> int:
         """Bytes that were seen and not read yet."""
-        return self._current.lag_bytes
+        return self._current.lag_bytes + self._hardware.lag_bytes
 
     @property
     def read_bytes(self) -> int:
         """Bytes of all lines that were read; where it stands still, nothing was written."""
-        return self._current.read_bytes
+        return self._current.read_bytes + self._hardware.read_bytes
 
     @property
     def left_out_bytes(self) -> int:
         """Bytes that are not read at all, since reading began behind them."""
-        return self._current.left_out_bytes
+        return self._current.left_out_bytes + self._hardware.left_out_bytes
 
     @property
     def caught_up(self) -> bool:
         """Whether the last poll read all that there was."""
-        return self._current.caught_up
+        return self._current.caught_up and self._hardware.caught_up
 
     @property
     def host_of(self) -> Mapping[int, str]:
@@ -123,11 +137,21 @@ class RunFacts:
         if logs is None:
             if self._let_go():
                 fold.forget()
-            return self._signals.fold_into(fold, max_bytes)
-        facts = self._of(logs, max_bytes)
-        for fact in facts:
-            fold.add(fact)
-        return [fact for fact in facts if isinstance(fact, Event)]
+                self._hardware.close()
+                self._hardware = HardwareFiles(self._run_dir, self._hosts)
+            events = self._signals.fold_into(fold, max_bytes)
+        else:
+            facts = self._of(logs, max_bytes)
+            for fact in facts:
+                fold.add(fact)
+            events = [fact for fact in facts if isinstance(fact, Event)]
+        for told in self._hardware.poll(_HARDWARE_POLL_BYTES):
+            fold.add_hardware(told)
+        return events
+
+    def poll_hardware(self) -> list[HardwareReading | Fault]:
+        """What was recorded of the hardware since it was last asked for; of a backlog, its next part."""
+        return self._hardware.poll()
 
     def poll(self, max_bytes: int = POLL_BYTES) -> list[Fact]:
         """What was written since the last poll; of a large backlog the next `max_bytes` or so."""
@@ -144,9 +168,10 @@ class RunFacts:
     def begin_at_tail(self, whole_bytes: int) -> None:
         """Read signal files that are together larger than this only at their ends, and the first lines.
 
-        Call it before the first poll.
+        The same holds for what was recorded of the hardware. Call it before the first poll.
         """
         self._signals.begin_at_tail(whole_bytes)
+        self._hardware.begin_at_tail(whole_bytes)
 
     def begin_logs_at_tail(self, whole_bytes: int) -> None:
         """The same for the logs, whose lines take longer to read.
@@ -157,32 +182,40 @@ class RunFacts:
 
     def memory(self) -> FilesMemory | None:
         """What another reader must know to go on from here; None where that cannot be said, as of logs."""
-        return None if self.by_logs else self._signals.memory()
+        if self.by_logs:
+            return None
+        return msgspec.structs.replace(self._signals.memory(), hardware=self._hardware.memory())
 
     def resume(self, memory: FilesMemory) -> bool:
         """Go on from there, before the first poll; False, and nothing done, where its files are not these."""
         resumed = self._signals.resume(memory)
+        if resumed:
+            self._hardware.resume(memory.hardware)
         self._signals_speak = self._signals_speak or (resumed and bool(memory.signals.positions))
         return resumed
 
     def give_up_tails(self) -> None:
         """Count what stands behind the last newline of each signal file as torn."""
         self._signals.give_up_tails()
+        self._hardware.give_up_tails()
 
     def close(self) -> None:
         self._let_go()
         self._signals.close()
+        self._hardware.close()
 
 
 class RunReading(NamedTuple):
     """Facts in the order in which they are to be folded, and what was not read, as `RunFacts.not_read`.
 
-    `by_logs` says that they are of logs, since there are no signals.
+    `by_logs` says that they are of logs, since there are no signals. `hardware` is what was recorded of the
+    hardware, by its times.
     """
 
     facts: list[Fact]
     not_read: tuple[str, ...]
     by_logs: bool
+    hardware: tuple[HardwareReading | Fault, ...] = ()
 
 
 def read_run(run_dir: RunDir, hosts: Collection[str] | None = None) -> RunReading:
@@ -191,13 +224,16 @@ def read_run(run_dir: RunDir, hosts: Collection[str] | None = None) -> RunReadin
     files.begin_logs_at_tail(_LOGS_WHOLE_BYTES)
     try:
         facts = files.poll()
+        hardware = files.poll_hardware()
         while not files.caught_up:
             by_logs = files.by_logs
             more = files.poll()
             facts = facts + more if files.by_logs == by_logs else more
+            hardware += files.poll_hardware()
         files.give_up_tails()
         left_out = f"{files.left_out_bytes / 1e6:,.1f} MB in the middle of long logs"
         not_read = (*files.not_read, *([left_out] if files.left_out_bytes else ()))
-        return RunReading(facts, not_read, files.by_logs and files.files > 0)
+        hardware.sort(key=lambda it: -1.0 if it.t is None else it.t)
+        return RunReading(facts, not_read, files.by_logs and files.files > 0, tuple(hardware))
     finally:
         files.close()

@@ -11,7 +11,7 @@ from train_ledger.sources.files.folder import FolderFollower
 from train_ledger.sources.files.follow import Follower
 from train_ledger.sources.files.positions import Known, Position, Start
 
-__all__ = ["Counted", "FilesMemory", "FollowerMemory"]
+__all__ = ["Counted", "FilesMemory", "FollowerMemory", "HardwareMemory"]
 
 
 class Counted(msgspec.Struct, frozen=True):
@@ -49,6 +49,14 @@ class FollowerMemory(msgspec.Struct, frozen=True):
         follower.troubles.recall(self.troubles)
 
 
+class HardwareMemory(msgspec.Struct, frozen=True):
+    """The same for what is recorded of hardware: readings, and the kernels' lines."""
+
+    readings: FollowerMemory = FollowerMemory()
+    kernel: FollowerMemory = FollowerMemory()
+    bad_lines: Counted = Counted()
+
+
 class FilesMemory(msgspec.Struct, frozen=True):
     """The same for all files of a run directory, and where each rank runs."""
 
@@ -56,6 +64,7 @@ class FilesMemory(msgspec.Struct, frozen=True):
     ranks: FollowerMemory = FollowerMemory()
     bad_lines: Counted = Counted()
     host_of: dict[int, str] = {}
+    hardware: HardwareMemory = HardwareMemory()
 
     def fits(self, signals: FolderFollower) -> bool:
         """Whether any signal file is one of those that this speaks of; else it is another run's by now."""
