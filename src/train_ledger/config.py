@@ -30,6 +30,7 @@ __all__ = [
     "Respond",
     "Xid",
     "load",
+    "with_alerts",
 ]
 
 
@@ -213,6 +214,30 @@ def load(run_dir: RunDir | None = None) -> Config:
         except (FileNotFoundError, NotADirectoryError):
             continue
     return Config()
+
+
+def with_alerts(config: Config, settings: Mapping[str, str]) -> Config:
+    """The configuration with other thresholds of alerts, which are given as text.
+
+    Raises ConfigError for a name that is none, or a value that it cannot have.
+
+    >>> with_alerts(Config(), {"stall_floor_s": "60"}).alerts.stall_floor_s
+    60.0
+    """
+    told = {key: _as_number(text) for key, text in settings.items()}
+    alerts = _table(Path("--set"), "alerts", Alerts, told)
+    return dataclasses.replace(
+        config, alerts=dataclasses.replace(config.alerts, **{key: getattr(alerts, key) for key in told})
+    )
+
+
+def _as_number(text: str) -> float | str:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
 
 
 def _candidates(run_dir: RunDir | None) -> list[Path]:

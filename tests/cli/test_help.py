@@ -25,6 +25,7 @@ VERBS = {
     "export",
     "gantt",
     "lint",
+    "backtest",
     "postmortem",
     "demo",
     "drill hang",

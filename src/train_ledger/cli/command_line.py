@@ -14,6 +14,7 @@ from typer.core import TyperGroup
 
 from train_ledger.answer import ExitCode
 from train_ledger.cli.ask import ask
+from train_ledger.cli.backtest import backtest
 from train_ledger.cli.demo import demo
 from train_ledger.cli.diagnose import diagnose
 from train_ledger.cli.drill import drill_hang
@@ -84,7 +85,9 @@ def train_ledger(
         raise typer.Exit(ExitCode.BAD_INPUT)
 
 
-for _verb in (hang, stacks, dump, ask, diagnose, read, watch, export, lint, gantt, postmortem, demo):
+_VERBS = (hang, stacks, dump, ask, diagnose, read, watch, export, lint, backtest, gantt, postmortem, demo)
+
+for _verb in _VERBS:
     app.command(_verb.__name__)(ends_well(_verb))
 _drill.command("hang")(ends_well(drill_hang))
 app.add_typer(_drill, name="drill")

@@ -3,6 +3,30 @@
 from __future__ import annotations
 
 from train_ledger.dash.backtest.history import PastAlert
+from train_ledger.dash.backtest.incidents import IncidentsError, PastIncident, incidents_in
+from train_ledger.dash.backtest.prometheus import alerts_by_prometheus
+from train_ledger.dash.backtest.promtool import PromtoolError
+from train_ledger.dash.backtest.recording import Recording, record
 from train_ledger.dash.backtest.replay import Known, Replay, evaluations
+from train_ledger.dash.backtest.report import answer, report
+from train_ledger.dash.backtest.trial import Backtest, Engine, Span, backtest
 
-__all__ = ["Known", "PastAlert", "Replay", "evaluations"]
+__all__ = [
+    "Backtest",
+    "Engine",
+    "IncidentsError",
+    "Known",
+    "PastAlert",
+    "PastIncident",
+    "PromtoolError",
+    "Recording",
+    "Replay",
+    "Span",
+    "alerts_by_prometheus",
+    "answer",
+    "backtest",
+    "evaluations",
+    "incidents_in",
+    "record",
+    "report",
+]

@@ -13,7 +13,7 @@ from typing import Any
 
 from train_ledger.config import Config
 from train_ledger.dash.backtest.replay import Known
-from train_ledger.facts import Fact
+from train_ledger.facts import Fact, Fault, HardwareReading
 from train_ledger.ledger import Fold, dated
 from train_ledger.run_dir import RunDir
 from train_ledger.sources import read_run
@@ -24,7 +24,7 @@ _NOT_SEEN = (
     "deaths of processes of which no line tells: a keeper sees them in the process table, and writes no fact "
     "of them"
 )
-_AFTER_S = 60.0
+_AFTER_S = 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ def record(run_dir: RunDir, config: Config) -> Recording:
     """
     run_json = run_dir.read_run()
     reading = read_run(run_dir)
-    known, untimed = _known(reading.facts)
+    known, untimed = _known(reading.facts, reading.hardware)
     run = run_dir.name_in(run_json)
     ended_t = known[-1].t if known else math.nan
     silence_s = _silence_s(run, config, run_json, known)
@@ -64,8 +64,9 @@ def record(run_dir: RunDir, config: Config) -> Recording:
     return Recording(run, run_json, tuple(known), ended_t, silence_s, tuple(said))
 
 
-def _known(facts: Iterable[Fact]) -> tuple[list[Known], int]:
-    """The facts of ranks and logs by the times at which they became known, and how many say no time."""
+def _known(facts: Iterable[Fact], hardware: Iterable[HardwareReading | Fault]) -> tuple[list[Known], int]:
+    """All that was told, by the times at which it became known, and how much of it says no time."""
+    lead_of: dict[str | None, float] = {}
     newest: dict[int, float] = {}
     found, untimed = [], 0
     for it in dated(facts):
@@ -73,8 +74,15 @@ def _known(facts: Iterable[Fact]) -> tuple[list[Known], int]:
             untimed += 1
             continue
         writer = -1 if it.fact.rank is None else it.fact.rank
+        lead_of[it.fact.host] = it.lead_s
         newest[writer] = max(it.t, newest.get(writer, it.t))
         found.append(Known(newest[writer], it.fact, it.lead_s))
+    for told in hardware:
+        lead_s = lead_of.get(told.host, 0.0)
+        if told.t is None:
+            untimed += 1
+        else:
+            found.append(Known(told.t - lead_s, told, lead_s, of_host=True))
     found.sort(key=lambda it: it.t)
     return found, untimed
 

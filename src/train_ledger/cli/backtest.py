@@ -1,0 +1,121 @@
+"""`train-ledger backtest`: what would the alerts have said of these runs?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from train_ledger.answer import ExitCode
+from train_ledger.cli.options import Json, moment
+
+if TYPE_CHECKING:
+    from train_ledger.dash.backtest import Backtest, Engine, PastIncident, Span
+
+__all__ = ["backtest"]
+
+
+def backtest(
+    runs: Annotated[
+        list[Path], typer.Argument(metavar="RUN...", help="Run directories.", show_default=False)
+    ],
+    until: Annotated[
+        float | None,
+        typer.Option(
+            metavar="T",
+            parser=moment,
+            help="Judge up to this time, by what was known then: unix seconds or ISO 8601.",
+            show_default="until nothing more can be paged",
+        ),
+    ] = None,
+    since: Annotated[
+        float | None,
+        typer.Option(
+            metavar="T",
+            parser=moment,
+            help="Judge from this time on, with all that was known before.",
+            show_default="from the first line on",
+        ),
+    ] = None,
+    engine: Annotated[
+        Literal["embedded", "prometheus"],
+        typer.Option(
+            help="Who judges: the keeper's own judge, or Prometheus (promtool) with the rules file."
+        ),
+    ] = "embedded",
+    incidents: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help='What really happened, one JSON object a line: {"run": "r42", "t": 1796007600}.',
+            show_default="read off the runs",
+        ),
+    ] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="Try another threshold of [alerts]; may be given for several.",
+            show_default=False,
+        ),
+    ] = None,
+    json: Json = False,
+) -> int:
+    """Judge recorded runs again by the alert rules.
+
+    Each run is replayed in its own time through the rules as they are, or with other thresholds beside them:
+    which alerts fired when, which incidents were found how soon, and which pages were for nothing. Exit
+    status 1: an incident was missed, or a page was for nothing.
+
+    \b
+    Example:
+      train-ledger backtest runs/r42
+      train-ledger backtest runs/* --set stall_floor_s=60 --incidents incidents.jsonl
+      train-ledger backtest runs/r42 --engine prometheus --json
+    """
+    from train_ledger.cli.leave import BadInputError
+    from train_ledger.cli.output import show, show_report
+    from train_ledger.dash import backtest as room
+    from train_ledger.render import as_json
+
+    if since is not None and until is not None and since >= until:
+        raise BadInputError("--since is not before --until: nothing lies between them")
+    try:
+        told = None if incidents is None else room.incidents_in(incidents)
+        tests = [_tested(run, engine, room.Span(since, until), told, set_ or []) for run in runs]
+    except (room.IncidentsError, room.PromtoolError) as error:
+        raise BadInputError(str(error)) from error
+    if json:
+        show(as_json(room.answer(tests)))
+    else:
+        show_report(room.report(tests, set_ or []))
+    if all(it.since_t is None for it in tests):
+        return ExitCode.CANNOT_TELL
+    return ExitCode.NOTHING_WRONG if all(it.is_right for it in tests) else ExitCode.TROUBLE
+
+
+def _tested(
+    run: Path,
+    engine: Engine,
+    span: Span,
+    incidents: Mapping[str, Sequence[PastIncident]] | None,
+    settings: Sequence[str],
+) -> Backtest:
+    from train_ledger import config
+    from train_ledger.dash.backtest import backtest
+    from train_ledger.run_dir import RunDir
+
+    run_dir = RunDir.existing(run)
+    now = config.load(run_dir)
+    tried = config.with_alerts(now, dict(_named(it) for it in settings)) if settings else None
+    return backtest(run_dir, now, tried, engine=engine, span=span, incidents=incidents)
+
+
+def _named(setting: str) -> tuple[str, str]:
+    name, mark, value = setting.partition("=")
+    if not mark:
+        raise typer.BadParameter(f"--set {setting}: wanted is NAME=VALUE, like stall_floor_s=60")
+    return name.strip(), value.strip()

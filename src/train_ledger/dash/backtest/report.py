@@ -1,0 +1,117 @@
+"""How does a person read what a backtest found?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from train_ledger.dash.backtest.outcome import Outcome, totals
+from train_ledger.dash.backtest.trial import Backtest
+from train_ledger.render import Report, harmless, moment
+from train_ledger.render.report import Frames, Section, Tone, points
+
+__all__ = ["answer", "report"]
+
+_HEAD = ("run", "hours", "incidents", "found", "median s", "max s", "pages", "false")
+
+
+def answer(tests: Sequence[Backtest]) -> dict[str, Any]:
+    """All of it for a script: of one run its own record, of several a list of them with their totals."""
+    if len(tests) == 1:
+        return tests[0].to_json()
+    befores = [it.before for it in tests if it.before is not None]
+    return {
+        "runs": [it.to_json() for it in tests],
+        "totals": _totals(tests),
+        **({"before": {"totals": _totals(befores)}} if befores else {}),
+    }
+
+
+def report(tests: Sequence[Backtest], settings: Sequence[str] = ()) -> Report:
+    """A table with a line a run, what was missed, and which pages were for nothing.
+
+    `settings` are the thresholds that were tried, as they were given.
+    """
+    befores = [it.before for it in tests if it.before is not None]
+    judged = any(it.since_t is not None for it in tests)
+    right = all(it.is_right for it in tests)
+    tone: Tone = "unsure" if not judged else "fine" if right else "trouble"
+    sections = [Section("", (Frames(tuple(_table(tests)), title=", ".join(settings)),))]
+    if befores:
+        sections.append(Section("", (Frames(tuple(_table(befores)), title="as it is configured now"),)))
+        sections += points("what changes", _changes(tests))
+    sections += points("missed", _missed(tests))
+    sections += points("for nothing", _false(tests))
+    sections += points("not observed", (f"{it.run}: {said}" for it in tests for said in it.not_observed))
+    return Report(_verdict(_totals(tests)) if judged else "nothing could be judged", tone, tuple(sections))
+
+
+def _totals(tests: Sequence[Backtest]) -> dict[str, Any]:
+    return dict(totals([it.outcome for it in tests], sum(it.hours for it in tests)))
+
+
+def _verdict(of_all: dict[str, Any]) -> str:
+    if not of_all["incidents"] and not of_all["pages"]:
+        return f"no incident and no page in {of_all['hours']:.1f} hours"
+    found = f"{of_all['found']} of {of_all['incidents']} incidents found"
+    late = f", after {of_all['detection_median_s']:.0f} s in the median" if of_all["found"] else ""
+    return f"{found}{late}; {of_all['false_pages']} of {of_all['pages']} pages for nothing"
+
+
+def _table(tests: Sequence[Backtest]) -> Iterator[str]:
+    rows = [_cells(it.run, totals([it.outcome], it.hours)) for it in tests]
+    if len(tests) > 1:
+        rows.append(_cells("together", _totals(tests)))
+    widths = [max(map(len, column)) for column in zip(_HEAD, *rows, strict=True)]
+    for row in (_HEAD, *rows):
+        cells = (f"{cell:>{width}}" for cell, width in zip(row[1:], widths[1:], strict=True))
+        yield "  ".join((f"{row[0]:<{widths[0]}}", *cells))
+
+
+def _cells(name: str, figures: Any) -> tuple[str, ...]:
+    return (
+        harmless(name, longest=40),
+        f"{figures['hours']:.1f}",
+        str(figures["incidents"]),
+        str(figures["found"]),
+        _seconds(figures["detection_median_s"]),
+        _seconds(figures["detection_max_s"]),
+        str(figures["pages"]),
+        str(figures["false_pages"]),
+    )
+
+
+def _seconds(value: float | None) -> str:
+    return "-" if value is None else f"{value:.0f}"
+
+
+def _missed(tests: Iterable[Backtest]) -> Iterator[str]:
+    for test in tests:
+        for it in test.outcome.missed:
+            yield f"{test.run}: {it.incident.kind} at {moment(it.incident.t)}"
+
+
+def _false(tests: Iterable[Backtest]) -> Iterator[str]:
+    for test in tests:
+        for page in test.outcome.false_pages:
+            yield f"{test.run}: {page.name} at {moment(page.fired_t)}: {page.summary}"
+
+
+def _changes(tests: Iterable[Backtest]) -> Iterator[str]:
+    for test in tests:
+        if test.before is not None:
+            yield from _changed(test.run, test.before.outcome, test.outcome)
+
+
+def _changed(run: str, before: Outcome, after: Outcome) -> Iterator[str]:
+    for was, now in zip(before.found, after.found, strict=True):
+        if was.detection_s != now.detection_s:
+            at = f"{run}: {now.incident.kind} at {moment(now.incident.t)}"
+            yield f"{at} found {_late(now.detection_s)}, was {_late(was.detection_s)}"
+    pages = len(after.false_pages) - len(before.false_pages)
+    if pages:
+        yield f"{run}: {abs(pages)} {'more' if pages > 0 else 'fewer'} pages for nothing"
+
+
+def _late(detection_s: float | None) -> str:
+    return "never" if detection_s is None else f"after {detection_s:.0f} s"
