@@ -1,0 +1,1 @@
+"""Who drags, or what changed?"""

@@ -1,0 +1,157 @@
+"""Where does one event of a trace end and the next begin, in a file of any size and in any state?
+
+Traces are one JSON object with the list `traceEvents`, or that list alone, of hundreds of megabytes. They are
+read in pieces, each a whole number of events, so that nothing is held twice. A place between two events is
+guessed by its look, and believed only where the piece can be decoded.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any, cast
+
+from train_ledger.slow.trace.reading.events import RawEvent, decoded, decoded_if_whole
+from train_ledger.slow.trace.reading.loss import Losses
+
+__all__ = ["Pieces", "opened"]
+
+_READ_BYTES = 4 << 20
+_LONGEST_EVENT_BYTES = 64 << 20
+_NEAR_END_BYTES = 1 << 16
+_MOST_TRIED = 6
+_DAMAGED_FROM_BYTES = 1 << 20
+_BETWEEN = re.compile(rb'\}\s{0,200},\s{0,200}(?=\{\s{0,200}"(?:ph|name|cat|ts|pid|tid|id|args|dur|bp|s)")')
+_LIST = re.compile(rb'"traceEvents"\s{0,200}:\s{0,200}\[')
+_MARKS = re.compile(rb'"(?:[^"\\]|\\.)*+"|[\[\]{}]', re.DOTALL)
+_GZIP = b"\x1f\x8b"
+
+
+def opened(path: Path) -> IO[bytes]:
+    """The text of a trace, unpacked where it is packed. Raises OSError."""
+    file = path.open("rb")
+    magic = file.read(2)
+    file.seek(0)
+    return cast(IO[bytes], gzip.GzipFile(fileobj=file)) if magic == _GZIP else file
+
+
+@dataclass(slots=True)
+class Pieces:
+    """The events of a trace, some ten thousand at a time; what stands around their list is in `metadata`.
+
+    What is damaged is counted in `losses`. `read_bytes` is how much text was read so far.
+    """
+
+    file: IO[bytes]
+    losses: Losses
+    metadata: dict[str, Any] = field(default_factory=dict)
+    read_bytes: int = 0
+
+    def __iter__(self) -> Iterator[list[RawEvent]]:
+        head, buffer = self._head()
+        while more := self._read():
+            buffer += more
+            events, end = self._up_to_a_place(buffer)
+            if end:
+                yield events
+                buffer = buffer[end:]
+            elif len(buffer) > _LONGEST_EVENT_BYTES:
+                self.losses.count("64 MiB without the end of an event")
+                buffer = b""
+        events, tail = self._last(buffer)
+        yield events
+        self._take_metadata(head, tail)
+
+    def _up_to_a_place(self, buffer: bytes) -> tuple[list[RawEvent], int]:
+        """The events up to the last place that really is one, and it; 0 where more has to be read first."""
+        places = _places(buffer)
+        for place in places:
+            if (events := decoded_if_whole(_stripped(buffer[:place]))) is not None:
+                return events, place
+        if not places or len(buffer) < _DAMAGED_FROM_BYTES:
+            return [], 0  # all that is there may be the arguments of one event
+        return decoded(_stripped(buffer[: places[0]]), self.losses), places[0]
+
+    def _last(self, buffer: bytes) -> tuple[list[RawEvent], bytes | None]:
+        """The last events, and what stands behind their list, None where it is not closed."""
+        for begin in (*_places(buffer)[:1], 0):
+            text, tail = _closed(buffer, begin)
+            if tail is not None and (events := decoded_if_whole(text)) is not None:
+                return events, tail
+        text, tail = _closed(buffer, 0)
+        return decoded(text, self.losses) if text.strip() else [], tail
+
+    def _read(self) -> bytes:
+        try:
+            data = self.file.read(_READ_BYTES)
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            self.losses.count(f"the packed file is damaged or cut ({error})")
+            return b""
+        self.read_bytes += len(data)
+        return data
+
+    def _head(self) -> tuple[bytes, bytes]:
+        """What stands before the first event, and what was read of the events by then."""
+        buffer = self._read()
+        if buffer.lstrip()[:1] == b"[":
+            return b"", buffer.lstrip()[1:]
+        while not (found := _LIST.search(buffer)):
+            more = self._read()
+            if not more or len(buffer) > _LONGEST_EVENT_BYTES:
+                self.losses.count("no list of events in it")
+                return buffer, b""
+            buffer += more
+        return buffer[: found.start()], buffer[found.end() :]
+
+    def _take_metadata(self, head: bytes, tail: bytes | None) -> None:
+        if tail is None:
+            self.losses.count("the file ends in the middle of the list of events")
+        if not head and not tail:
+            return
+        text = head + b'"traceEvents":[]' + (tail if tail is not None else b"}")
+        try:
+            found = json.loads(text.decode("utf-8", "replace"), strict=False)
+        except (ValueError, RecursionError):
+            found = self._of_head_alone(head)
+        self.metadata.update(found if isinstance(found, dict) else {})
+
+    def _of_head_alone(self, head: bytes) -> Any:
+        try:
+            return json.loads((head + b'"traceEvents":[]}').decode("utf-8", "replace"), strict=False)
+        except (ValueError, RecursionError):
+            self.losses.count("what stands around the list of events is no JSON")
+            return {}
+
+
+def _stripped(text: bytes) -> bytes:
+    return text.rstrip().removesuffix(b",")
+
+
+def _places(buffer: bytes) -> list[int]:
+    """Places behind a comma that seems to stand between two events, from the last one on; a few of them."""
+    window = _NEAR_END_BYTES
+    while True:
+        begin = max(0, len(buffer) - window)
+        places = [found.end() for found in _BETWEEN.finditer(buffer, begin)]
+        if places or begin == 0:
+            return list(dict.fromkeys((*places[: -_MOST_TRIED - 1 : -1], *places[:1])))
+        window *= 8
+
+
+def _closed(buffer: bytes, begin: int) -> tuple[bytes, bytes | None]:
+    """What stands before and behind the end of the list, looked for from a place between two events on."""
+    depth = 0
+    for found in _MARKS.finditer(buffer, begin):
+        mark = found[0][:1]
+        if mark in b"[{":
+            depth += 1
+        elif mark == b"]" and depth == 0:
+            return buffer[: found.start()], buffer[found.end() :]
+        elif mark in b"]}":
+            depth -= 1
+    return buffer, None
