@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import socket
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from train_ledger.answer import ExitCode
+from train_ledger.cli.leave import BadInputError
 from train_ledger.cli.options import Run, seconds
 
 if TYPE_CHECKING:
+    from train_ledger.config import Config
     from train_ledger.dash.exporter import Exporter
     from train_ledger.run_dir import RunDir
+    from train_ledger.watch.record_hardware import HardwareRecorder
 
 __all__ = ["export"]
 
@@ -42,6 +47,13 @@ def export(
             show_default="in the user's own state folder",
         ),
     ] = "",
+    record_hardware: Annotated[
+        bool,
+        typer.Option(
+            "--record-hardware",
+            help="Write what this node's GPUs, network ports and kernel say into hardware/ of the run.",
+        ),
+    ] = False,
     once: Annotated[bool, typer.Option("--once", help="Print the metrics once and end.")] = False,
     json: Annotated[
         bool, typer.Option("--json", help="Say where it serves (with --once: the metrics) as JSON.")
@@ -50,13 +62,14 @@ def export(
     """Export this host's ranks to Prometheus.
 
     Follows the signal files of the run, or its logs where there are none, and serves /metrics and /healthz
-    until it is ended. Writes nothing into the run. An exporter that is started anew goes on counting where
-    the last one stopped; where nothing was kept, as of logs, large files are read at their ends only, and it
-    says so.
+    until it is ended. Writes nothing into the run but, with --record-hardware, what the hardware says. An
+    exporter that is started anew goes on counting where the last one stopped; where nothing was kept, as of
+    logs, large files are read at their ends only, and it says so.
 
     \b
     Example:
       train-ledger export runs/r42
+      train-ledger export runs/r42 --record-hardware
       train-ledger export runs/r42 --once
       train-ledger export runs/r42 --state /var/lib/train-ledger/r42.memory
     """
@@ -66,6 +79,8 @@ def export(
 
     run_dir = RunDir.existing(run)
     settings = config.load(run_dir)
+    if once and record_hardware:
+        raise BadInputError("--record-hardware records while it serves; leave out --once")
     from train_ledger.dash.exporter import Exporter
 
     hosts = None if all_hosts else [socket.gethostname()]
@@ -74,7 +89,8 @@ def export(
         if once:
             _print_once(exporter, json)
         else:
-            _serve(exporter, host, port, every_s, json)
+            with _recording(run_dir, settings) if record_hardware else nullcontext() as recorder:
+                _serve(exporter, recorder, host, port, every_s, json)
     finally:
         exporter.close()
     return ExitCode.NOTHING_WRONG
@@ -92,10 +108,23 @@ def _memory(state: str, run_dir: RunDir, hosts: list[str] | None) -> Path | None
     return users
 
 
-def _tell(exporter: Exporter) -> None:
+@contextmanager
+def _recording(run_dir: RunDir, settings: Config) -> Iterator[HardwareRecorder]:
+    """A recorder of this node's hardware while the context lasts."""
+    from train_ledger.watch.record_hardware import HardwareRecorder
+
+    recorder = HardwareRecorder(run_dir, settings)
+    recorder.start()
+    try:
+        yield recorder
+    finally:
+        recorder.close()
+
+
+def _tell(teller: Exporter | HardwareRecorder | None) -> None:
     from train_ledger.cli.leave import complain
 
-    for remark in exporter.remarks():
+    for remark in teller.remarks() if teller else ():
         complain(remark)
 
 
@@ -113,7 +142,9 @@ def _print_once(exporter: Exporter, json: bool) -> None:
         show("".join(f"{harmless(line, longest=len(line))}\n" for line in metrics.split("\n")[:-1]))
 
 
-def _serve(exporter: Exporter, host: str, port: int, every_s: float, json: bool) -> None:
+def _serve(
+    exporter: Exporter, recorder: HardwareRecorder | None, host: str, port: int, every_s: float, json: bool
+) -> None:
     from train_ledger.cli.output import show
     from train_ledger.render import as_json
 
@@ -126,6 +157,7 @@ def _serve(exporter: Exporter, host: str, port: int, every_s: float, json: bool)
                 wait_s = every_s if exporter.poll() else 0.0
                 exporter.keep_if_due()
                 _tell(exporter)
+                _tell(recorder)
                 time.sleep(wait_s)
         finally:
             exporter.keep()

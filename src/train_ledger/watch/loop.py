@@ -1,6 +1,7 @@
 """How does a keeper run until somebody ends it?
 
-Takes the lock, serves the page, turns once a second. Beside each turn only the first answers to a page run.
+Takes the lock, serves the page, turns once a second. Beside each turn only the first answers to a page run,
+and the recorder of this node's hardware.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from train_ledger.ledger import KeeperLock
 from train_ledger.run_dir import RunDir
 from train_ledger.watch.console import Console
 from train_ledger.watch.keeper import Keeper
+from train_ledger.watch.node_recording import NodeRecording
 
 __all__ = ["watch"]
 
@@ -41,18 +43,21 @@ def watch(
         keeper = Keeper(run_dir, config, console)
         if not (config.notify.urls or config.notify.command):
             console.remark("nobody will be told: [notify] in train-ledger.toml names no urls and no command")
+        recording = NodeRecording(run_dir, config, console.remark)
         try:
             with _page(keeper, host, port, console):
-                return _turn_until(keeper, config, until_verdict)
+                return _turn_until(keeper, config, until_verdict, recording)
         finally:
+            recording.close()
             keeper.close()
 
 
-def _turn_until(keeper: Keeper, config: Config, until_verdict: bool) -> ExitCode:
+def _turn_until(keeper: Keeper, config: Config, until_verdict: bool, recording: NodeRecording) -> ExitCode:
     pause_s = min(_LONGEST_TURN_S, config.alerts.evaluation_interval_s)
     while True:
         started = time.monotonic()
         keeper.turn()
+        recording.attend({rank.host for rank in keeper.state.ranks.values()})
         if until_verdict and keeper.is_told:
             return cause_code(keeper.verdict["diagnosis"].get("cause"))
         if until_verdict and keeper.state.finished:
