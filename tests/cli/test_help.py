@@ -23,6 +23,7 @@ VERBS = {
     "read",
     "watch",
     "export",
+    "deploy",
     "gantt",
     "lint",
     "backtest",

@@ -16,6 +16,7 @@ from train_ledger.answer import ExitCode
 from train_ledger.cli.ask import ask
 from train_ledger.cli.backtest import backtest
 from train_ledger.cli.demo import demo
+from train_ledger.cli.deploy import deploy
 from train_ledger.cli.diagnose import diagnose
 from train_ledger.cli.drill import drill_hang
 from train_ledger.cli.dump import dump
@@ -85,7 +86,22 @@ def train_ledger(
         raise typer.Exit(ExitCode.BAD_INPUT)
 
 
-_VERBS = (hang, stacks, dump, ask, diagnose, read, watch, export, lint, backtest, gantt, postmortem, demo)
+_VERBS = (
+    hang,
+    stacks,
+    dump,
+    ask,
+    diagnose,
+    read,
+    watch,
+    export,
+    deploy,
+    lint,
+    backtest,
+    gantt,
+    postmortem,
+    demo,
+)
 
 for _verb in _VERBS:
     app.command(_verb.__name__)(ends_well(_verb))

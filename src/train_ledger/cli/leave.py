@@ -40,6 +40,8 @@ _MENDABLE = (
     ("train_ledger.cli.leave", "BadInputError"),
     ("train_ledger.run_dir", "RunDirError"),
     ("train_ledger.config", "ConfigError"),
+    ("train_ledger.dash.deploy.settings", "DeployError"),
+    ("train_ledger.dash.grafana.dashboard", "DashboardError"),
     ("train_ledger.ledger.lock", "KeeperHeld"),
     ("train_ledger.ledger.journal", "JournalError"),
     ("train_ledger.ops.gantt.selection", "GanttError"),

@@ -1,0 +1,111 @@
+"""What is a panel?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = ["RUN", "Annotation", "Kind", "Line", "Mark", "Panel", "Row", "by_rank", "of_gpus", "with_place"]
+
+Kind = Literal["lines", "bars", "heat", "table", "states"]
+Colour = Literal["green", "orange", "red"]
+
+RUN = 'run="$run"'
+"""The matcher that every query has; the dashboard's variable fills it in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One query of a panel.
+
+    `promql` may have thresholds of `config.Alerts` as `$name`; `right` draws it on an axis of its own, in
+    `unit` where that differs from the panel's. `shade_to` is the legend of a line down to which it is filled.
+    """
+
+    promql: str
+    legend: str
+    right: bool = False
+    unit: str = ""
+    shade_to: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """From `at` on the panel is shown in `colour`; a name is that of a threshold of `config.Alerts`."""
+
+    at: float | str
+    colour: Colour
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One panel of the dashboard.
+
+    `unit` is Grafana's name of the unit; `marks` are drawn as lines; `alerts` are judged of the same figures
+    and give the links to the runbook; `why` tells a person what to see in it. `scale` is where the colours of
+    a heat map begin and end; `values` are (value, word, colour) of states.
+    """
+
+    title: str
+    kind: Kind
+    unit: str
+    lines: tuple[Line, ...]
+    why: str
+    marks: tuple[Mark, ...] = ()
+    alerts: tuple[str, ...] = ()
+    width: int = 8
+    log: bool = False
+    scale: tuple[float, float] | None = None
+    values: tuple[tuple[int, str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Panels that one person looks at together."""
+
+    title: str
+    panels: tuple[Panel, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """Events that are drawn over the panels of the first row.
+
+    Where `value_is_time` the value is when it happened, in milliseconds; else it is an event wherever the
+    query has a sample that is not 0.
+    """
+
+    title: str
+    promql: str
+    says: str
+    colour: str
+    why: str
+    labels: tuple[str, ...] = ()
+    value_is_time: bool = False
+
+
+def of_gpus(metric: str, value: str = "{}") -> str:
+    """The largest value of a metric of each GPU on which a rank of the run is.
+
+    Joined by the card's uuid, which is the same whoever tells it, and by host and index for ranks that know
+    no uuid. `value` is what is made of the metric.
+    """
+    known = f'{value.format(metric)} and on (uuid) train_rank_info{{{RUN}, uuid!=""}}'
+    rest = f'{value.format(metric)} and on (host, gpu) train_rank_info{{{RUN}, uuid=""}}'
+    return f"max by (host, gpu) ({known})\nor max by (host, gpu) ({rest})"
+
+
+def by_rank(promql: str) -> str:
+    """One row a rank, in the order of their numbers.
+
+    Prometheus sorts labels as text, in which 10 comes before 2; numbers of one length do not mind.
+    """
+    padded = f'label_replace({promql}, "row", "00000$1", "rank", "(.*)")'
+    return f'max by (row) (label_replace({padded}, "row", "$1", "row", ".*(.{{6}})"))'
+
+
+def with_place(promql: str) -> str:
+    """With the labels that say where each rank runs."""
+    return (
+        f"{promql}\n* on (run, rank) group_left (host, gpu) max by (run, rank, host, gpu) (train_rank_info)"
+    )

@@ -1,0 +1,101 @@
+"""Every panel, annotation and variable of the dashboard gets an answer from a real Prometheus."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from dash.grafana.cluster import cluster
+from train_ledger.config import Alerts
+from train_ledger.dash.grafana import VARIABLES, queries
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(shutil.which("prometheus") is None, reason="prometheus is not installed"),
+]
+
+ASKED = dict(queries(Alerts()))
+_DEADLINE_S = 90.0
+
+
+@pytest.fixture(scope="module")
+def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    with cluster(tmp_path_factory.mktemp("cluster")) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def answers(prometheus: httpx.Client) -> dict[str, list[dict[str, Any]]]:
+    """What each query returns, once all have returned something, or at the end of a minute and a half."""
+    deadline, silent = time.monotonic() + _DEADLINE_S, set(ASKED)
+    while silent and time.monotonic() < deadline:
+        silent = {what for what in silent if not _ask(prometheus, ASKED[what])}
+        time.sleep(1)
+    return {what: _ask(prometheus, promql) for what, promql in ASKED.items()}
+
+
+def _ask(client: httpx.Client, promql: str) -> list[dict[str, Any]]:
+    answer = client.get("/api/v1/query", params={"query": promql.replace("$run", "r42")}).json()
+    assert answer["status"] == "success", f"{promql}: {answer.get('error')}"
+    result: list[dict[str, Any]] = answer["data"]["result"]
+    return result
+
+
+@pytest.mark.parametrize("what", sorted(ASKED))
+def test_a_query_returns_data(answers: dict[str, list[dict[str, Any]]], what: str) -> None:
+    assert answers.get(what), f"{what} says nothing:\n{ASKED[what]}"
+
+
+def _ask_over_time(client: httpx.Client, promql: str) -> list[dict[str, Any]]:
+    asked = {
+        "query": promql.replace("$run", "r42"),
+        "start": time.time() - 60,
+        "end": time.time(),
+        "step": 15,
+    }
+    answer = client.get("/api/v1/query_range", params=asked).json()
+    assert answer["status"] == "success", f"{promql}: {answer.get('error')}"
+    result: list[dict[str, Any]] = answer["data"]["result"]
+    return result
+
+
+@pytest.mark.usefixtures("answers")
+def test_a_query_over_time_returns_data_too(prometheus: httpx.Client) -> None:
+    assert [what for what, promql in ASKED.items() if not _ask_over_time(prometheus, promql)] == []
+
+
+@pytest.mark.usefixtures("answers")
+def test_a_heat_map_has_a_row_a_rank_in_the_order_of_numbers(prometheus: httpx.Client) -> None:
+    heat = next(promql for what, promql in ASKED.items() if "Own work of each rank" in what)
+    rows = [each["metric"]["row"] for each in _ask_over_time(prometheus, heat)]
+    assert rows == ["000000", "000001", "000002", "000003"]
+
+
+def test_a_card_is_drawn_by_host_and_gpu_whatever_dcgm_calls_the_host(
+    answers: dict[str, list[dict[str, Any]]],
+) -> None:
+    clocks = next(what for what in ASKED if what.endswith("SM clock / {{host}} gpu {{gpu}}"))
+    cards = {(each["metric"]["host"], each["metric"]["gpu"]) for each in answers[clocks]}
+    assert cards == {("node000", "0"), ("node000", "1"), ("node001", "0"), ("node001", "1")}
+
+
+def test_of_node_exporter_only_the_network_cards_are_kept(prometheus: httpx.Client) -> None:
+    names = prometheus.get("/api/v1/label/__name__/values").json()["data"]
+    assert [name for name in names if name.startswith("node_load")] == []
+    assert "node_scrape_collector_success" in names
+
+
+def test_a_variable_offers_the_run(prometheus: httpx.Client) -> None:
+    for metric, label in VARIABLES.values():
+        found = prometheus.get(f"/api/v1/label/{label}/values", params={"match[]": metric}).json()
+        assert found["data"] == ["r42"]
+
+
+def test_rules_are_evaluated_without_errors(prometheus: httpx.Client) -> None:
+    rules = prometheus.get("/api/v1/rules").json()["data"]["groups"][0]["rules"]
+    assert {rule["name"]: rule.get("lastError") for rule in rules if rule["health"] == "err"} == {}
