@@ -30,6 +30,7 @@ VERBS = {
     "postmortem",
     "demo",
     "drill hang",
+    "drill page",
 }
 
 

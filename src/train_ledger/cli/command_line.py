@@ -18,7 +18,7 @@ from train_ledger.cli.backtest import backtest
 from train_ledger.cli.demo import demo
 from train_ledger.cli.deploy import deploy
 from train_ledger.cli.diagnose import diagnose
-from train_ledger.cli.drill import drill_hang
+from train_ledger.cli.drill import drill_hang, drill_page
 from train_ledger.cli.dump import dump
 from train_ledger.cli.export import export
 from train_ledger.cli.gantt import gantt
@@ -106,6 +106,7 @@ _VERBS = (
 for _verb in _VERBS:
     app.command(_verb.__name__)(ends_well(_verb))
 _drill.command("hang")(ends_well(drill_hang))
+_drill.command("page")(ends_well(drill_page))
 app.add_typer(_drill, name="drill")
 
 

@@ -1,4 +1,4 @@
-"""`train-ledger drill hang`: would a hang of a job in your own environment be noticed?"""
+"""`train-ledger drill`: would a hang in your own environment be noticed, and its page come in time?"""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from train_ledger.cli.demo import Culprit, HangAt, Mode, NewRun, Ranks
-from train_ledger.cli.options import Json
+from train_ledger.cli.options import Json, seconds
 
-__all__ = ["drill_hang"]
+__all__ = ["drill_hang", "drill_page"]
 
 
 def drill_hang(
@@ -76,3 +76,63 @@ def drill_hang(
         no_dump_path=no_dump_path,
     )
     return chaos.demo(run, plan, as_json=json, out=show)
+
+
+def drill_page(
+    prometheus: Annotated[
+        bool | None,
+        typer.Option(
+            "--prometheus/--no-prometheus",
+            help="Through Prometheus and Alertmanager, too; if both are installed, where neither is said.",
+            show_default=False,
+        ),
+    ] = None,
+    configured: Annotated[
+        bool,
+        typer.Option(
+            "--configured",
+            help="Tell those, too, whom [notify] in your own configuration names, so that their pager rings.",
+        ),
+    ] = False,
+    url: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--url",
+            metavar="URL",
+            help="An address of apprise's to tell, too; repeatable.",
+            show_default=False,
+        ),
+    ] = None,
+    threshold_s: Annotated[
+        float,
+        typer.Option(
+            parser=seconds, metavar="SECONDS", help="After so many seconds a step counts as stalled."
+        ),
+    ] = 10.0,
+    json: Json = False,
+) -> int:
+    """Stop a run's steps, and see the page come in time.
+
+    Runs a small job of its own in a folder that is thrown away, stops its steps on purpose, and measures the
+    seconds until the message is at a receiver on this machine: sent by train-ledger watch, and by Prometheus
+    and Alertmanager with the configuration that is generated for them. Takes about a minute. Exit status 0:
+    each sent exactly one message, at most 20 s after the threshold.
+
+    \b
+    Example:
+      train-ledger drill page
+      train-ledger drill page --configured
+      train-ledger drill page --no-prometheus --url slack://TOKEN --json
+    """
+    import dataclasses
+
+    from train_ledger import config
+    from train_ledger.chaos.page_drill import page_drill
+    from train_ledger.cli.output import show
+
+    settings = config.load()
+    notify = settings.notify if configured else config.Notify(timeout_s=settings.notify.timeout_s)
+    notify = dataclasses.replace(notify, urls=(*notify.urls, *(url or ())))
+    return page_drill(
+        settings, prometheus=prometheus, notify=notify, threshold_s=threshold_s, as_json=json, out=show
+    )

@@ -47,6 +47,7 @@ _MENDABLE = (
     ("train_ledger.ops.gantt.selection", "GanttError"),
     ("train_ledger.ops.hosts", "HostsError"),
     ("train_ledger.ops.launch", "LauncherError"),
+    ("train_ledger.chaos.servers", "ServerError"),
 )
 """Module and name of the errors whose text is written for the person who typed the command."""
 
