@@ -31,15 +31,11 @@ SOON = Alerts(
 Occurrence = tuple[str, dict[str, str], str, float, float | None]
 
 
-def both(
-    recording: Recording, alerts: Alerts, after_s: float | None = None
-) -> tuple[list[Occurrence], list[Occurrence]]:
-    """What the embedded judge and Prometheus say of a run, up to `after_s` behind its last line."""
+def both(recording: Recording, alerts: Alerts) -> tuple[list[Occurrence], list[Occurrence]]:
+    """What the embedded judge and Prometheus say of a run, until nothing more can be paged."""
     config = Config(alerts=alerts)
-    until_t = recording.ended_t + (recording.silence_s if after_s is None else after_s)
     replay = Replay(recording.run, config, recording.run_json)
-    for _ in replay.play(recording.known, until_t):
-        pass
+    until_t = replay.play_to_end(recording.known)
     began_t = recording.began_t
     theirs = alerts_by_prometheus(recording, config, until_t)
     return occurrences(replay.alerts, began_t), occurrences(theirs, began_t)
@@ -100,7 +96,7 @@ def test_of_a_job_with_two_hosts_whose_clocks_differ(fault: str | None, tmp_path
         checkpoint_every=20,
         clock_offsets_s=offsets_s,
     )
-    recording = record(job.run_dir, Config(alerts=SOON))
+    recording = record(job.run_dir)
     ours, theirs = both(recording, SOON)
     assert_agree(ours, theirs)
     assert {it[0] for it in ours if it[2] == "page"} >= PAGED[fault]

@@ -14,11 +14,10 @@ from train_ledger.dash.backtest.happened import Happened
 
 def happened(path: Path, fault: str | None) -> tuple[fleet.Fleet, list[PastIncident]]:
     job = fleet.write(path / "r42", ranks_per_host=2, fault=fault, culprit=3, checkpoint_every=20)
-    recording = record(job.run_dir, Config())
+    recording = record(job.run_dir)
     seen = Happened(Config().alerts)
     replay = Replay(recording.run, Config(), recording.run_json, witness=seen.see)
-    for _ in replay.play(recording.known, recording.ended_t + recording.silence_s):
-        pass
+    replay.play_to_end(recording.known)
     return job, list(seen.incidents())
 
 

@@ -11,10 +11,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from train_ledger.config import Config
 from train_ledger.dash.backtest.replay import Known
 from train_ledger.facts import Fact, Fault, HardwareReading
-from train_ledger.ledger import Fold, dated
+from train_ledger.ledger import dated
 from train_ledger.run_dir import RunDir
 from train_ledger.sources import read_run
 
@@ -24,22 +23,19 @@ _NOT_SEEN = (
     "deaths of processes of which no line tells: a keeper sees them in the process table, and writes no fact "
     "of them"
 )
-_AFTER_S = 120.0
 
 
 @dataclass(frozen=True, slots=True)
 class Recording:
     """A run as it was recorded: everything that was told, in the order in which it became known.
 
-    `ended_t` is when the last of it became known; `silence_s` is for how long after it nothing can be paged
-    any more that has not been. `not_observed` says in words what the files do not tell.
+    `ended_t` is when the last of it became known. `not_observed` says in words what the files do not tell.
     """
 
     run: str
     run_json: Mapping[str, Any]
     known: tuple[Known, ...]
     ended_t: float
-    silence_s: float
     not_observed: tuple[str, ...] = ()
 
     @property
@@ -47,7 +43,7 @@ class Recording:
         return self.known[0].t if self.known else self.ended_t
 
 
-def record(run_dir: RunDir, config: Config) -> Recording:
+def record(run_dir: RunDir) -> Recording:
     """Read all that a run directory holds.
 
     Raises RunDirError where run.json cannot be used.
@@ -57,11 +53,10 @@ def record(run_dir: RunDir, config: Config) -> Recording:
     known, untimed = _known(reading.facts, reading.hardware)
     run = run_dir.name_in(run_json)
     ended_t = known[-1].t if known else math.nan
-    silence_s = _silence_s(run, config, run_json, known)
     said = [*reading.not_read, _NOT_SEEN]
     if untimed:
         said.append(f"{untimed} lines that carry no time: when they came is not known, so they are left out")
-    return Recording(run, run_json, tuple(known), ended_t, silence_s, tuple(said))
+    return Recording(run, run_json, tuple(known), ended_t, tuple(said))
 
 
 def _known(facts: Iterable[Fact], hardware: Iterable[HardwareReading | Fault]) -> tuple[list[Known], int]:
@@ -85,19 +80,3 @@ def _known(facts: Iterable[Fact], hardware: Iterable[HardwareReading | Fault]) -
             found.append(Known(told.t - lead_s, told, lead_s, of_host=True))
     found.sort(key=lambda it: it.t)
     return found, untimed
-
-
-def _silence_s(run: str, config: Config, run_json: Mapping[str, Any], known: list[Known]) -> float:
-    """The longest limit that a run which says nothing more has to pass before somebody is told of it.
-
-    Of a run that has finished, until its last pages are resolved.
-    """
-    if not known:
-        return 0.0
-    fold = Fold(run, config, run_json)
-    for it in known:
-        it.fold_into(fold)
-    state, alerts = fold.state(known[-1].t), config.alerts
-    if state.finished:
-        return alerts.keep_firing_s + _AFTER_S
-    return max(state.stall_threshold_s, alerts.process_gone_s, alerts.telemetry_lost_s) + _AFTER_S

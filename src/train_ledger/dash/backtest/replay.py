@@ -7,10 +7,10 @@ own time. Nothing here reads a clock or a file, so that a simulated run is repla
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from train_ledger.config import Config
+from train_ledger.config import Alerts, Config
 from train_ledger.dash.backtest.history import AlertHistory, PastAlert
 from train_ledger.dash.judge import Judge, Transition
 from train_ledger.dash.rule import Inhibition, Rule
@@ -18,7 +18,9 @@ from train_ledger.dash.rules import INHIBITIONS, RULES
 from train_ledger.facts import Event, Fact, Fault, HardwareReading, Step
 from train_ledger.ledger import Fold, RunState
 
-__all__ = ["Known", "Replay", "Statement", "evaluations"]
+__all__ = ["Known", "Replay", "Statement", "evaluations", "quiet_s"]
+
+_AFTER_S = 120.0
 
 Statement = Fact | HardwareReading
 
@@ -48,6 +50,16 @@ def evaluations(since_t: float, until_t: float, every_s: float) -> Iterator[floa
     while number * every_s <= until_t:
         yield number * every_s
         number += 1
+
+
+def quiet_s(state: RunState, alerts: Alerts) -> float:
+    """For how long nothing more has to be heard of a run until everybody has been told who will be.
+
+    Of a run that has finished, until its last pages are resolved.
+    """
+    if state.finished:
+        return alerts.keep_firing_s + _AFTER_S
+    return max(state.stall_threshold_s, alerts.process_gone_s, alerts.telemetry_lost_s) + _AFTER_S
 
 
 class Replay:
@@ -108,3 +120,17 @@ class Replay:
                 self.add(upcoming)
                 upcoming = next(rest, None)
             yield from self.evaluate(t)
+        while upcoming is not None and upcoming.t <= until_t:
+            self.add(upcoming)
+            upcoming = next(rest, None)
+
+    def play_to_end(self, known: Sequence[Known], *, since_t: float | None = None) -> float:
+        """Play a whole run until nothing more can be paged (see `quiet_s`); returns until when."""
+        ended_t = known[-1].t
+        for _ in self.play(known, ended_t, since_t=since_t):
+            pass
+        until_t = ended_t + quiet_s(self.fold.state(ended_t), self.config.alerts)
+        behind_t = math.nextafter(ended_t, math.inf)
+        for _ in self.play((), until_t, since_t=max(behind_t, since_t or behind_t)):
+            pass
+        return until_t

@@ -101,29 +101,22 @@ def backtest(
     `incidents` are those that somebody wrote down, by the names of their runs; None: they are read off each
     run. Raises RunDirError where run.json cannot be used, and PromtoolError.
     """
-    recording = record(run_dir, config)
+    recording = record(run_dir)
     if not recording.known:
         nothing = Outcome((), (), ())
         said = (*recording.not_observed, _NOTHING)
         return Backtest(recording.run, str(run_dir.path), None, None, (), nothing, False, said)
-    within = _within(recording, span or Span())
     happened = Happened(config.alerts)
     replay = Replay(recording.run, config, recording.run_json, witness=happened.see)
-    for _ in replay.play(recording.known, within[1], since_t=within[0]):
-        pass
+    within = _played(replay, recording, span or Span())
     told = None if incidents is None else _told_of(recording.run, run_dir, incidents, within)
     held = happened.incidents() if told is None else told
 
     def judged(settings: Config) -> Backtest:
         if engine == "prometheus":
             alerts = alerts_by_prometheus(recording, settings, within[1], since_t=within[0])
-        elif settings is config:
-            alerts = replay.alerts
         else:
-            again = Replay(recording.run, settings, recording.run_json)
-            for _ in again.play(recording.known, within[1], since_t=within[0]):
-                pass
-            alerts = again.alerts
+            alerts = replay.alerts if settings is config else _replayed(recording, settings, within)
         outcome = outcome_of(held, alerts, settings.alerts)
         return Backtest(
             recording.run,
@@ -140,10 +133,21 @@ def backtest(
     return replace(judged(tried), before=judged(config))
 
 
-def _within(recording: Recording, span: Span) -> tuple[float, float]:
+def _played(replay: Replay, recording: Recording, span: Span) -> tuple[float, float]:
+    """Since and until when the run was judged."""
     since_t = recording.began_t if span.since_t is None else max(span.since_t, recording.began_t)
-    until_t = recording.ended_t + recording.silence_s if span.until_t is None else span.until_t
-    return since_t, until_t
+    if span.until_t is None:
+        return since_t, replay.play_to_end(recording.known, since_t=since_t)
+    for _ in replay.play(recording.known, span.until_t, since_t=since_t):
+        pass
+    return since_t, span.until_t
+
+
+def _replayed(recording: Recording, config: Config, within: tuple[float, float]) -> tuple[PastAlert, ...]:
+    replay = Replay(recording.run, config, recording.run_json)
+    for _ in replay.play(recording.known, within[1], since_t=within[0]):
+        pass
+    return replay.alerts
 
 
 def _told_of(

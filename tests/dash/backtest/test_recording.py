@@ -1,0 +1,57 @@
+"""From when on what was told was known."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from train_ledger.chaos import fleet
+from train_ledger.dash.backtest import record
+from train_ledger.facts import Event, Fault, HardwareReading
+from train_ledger.run_dir import RunDir
+
+T0 = 1_764_000_000.0
+
+
+def run_of(tmp_path: Path, lines: dict[int, list[dict[str, Any]]]) -> RunDir:
+    run_dir = RunDir(tmp_path / "r42")
+    run_dir.signals.mkdir(parents=True)
+    for rank, told in lines.items():
+        text = "".join(json.dumps({"rank": rank, **line}) + "\n" for line in told)
+        run_dir.signals_of(rank).write_text(text)
+    return run_dir
+
+
+def test_what_a_rank_wrote_later_is_known_later_whatever_its_line_says(tmp_path: Path) -> None:
+    lines = [{"t": T0 + 10.02, "step": 1}, {"t": T0 + 10.0, "event": "run_end"}]
+    known = record(run_of(tmp_path, {0: lines})).known
+    assert [it.t for it in known] == [T0 + 10.02, T0 + 10.02]
+    assert isinstance(known[1].what, Event)
+
+
+def test_lines_of_two_ranks_come_in_the_order_of_the_runs_time(tmp_path: Path) -> None:
+    job = fleet.write(tmp_path / "r42", ranks_per_host=2, clock_offsets_s={"node001": 600.0})
+    recording = record(job.run_dir)
+    assert recording.ended_t - recording.began_t < 600
+    ranks = [it.what.rank for it in recording.known[-8:] if isinstance(it.what, Event)]
+    assert sorted(rank for rank in ranks if rank is not None) == [0, 1, 2, 3]
+
+
+def test_hardware_is_known_by_the_clock_of_its_host(tmp_path: Path) -> None:
+    job = fleet.write(tmp_path / "r42", ranks_per_host=2, clock_offsets_s={"node001": 600.0})
+    reading = {"t": job.t + 600, "host": "node001", "gpu": 0, "by": "nvml", "DCGM_FI_DEV_SM_CLOCK": 1980}
+    job.run_dir.hardware.mkdir()
+    (job.run_dir.hardware / "node001.jsonl").write_text(json.dumps(reading) + "\n")
+    xid = f"{job.t + 601:.6f} node001 kernel: NVRM: Xid (PCI:0000:10:00): 79, pid=7, GPU has fallen off\n"
+    (job.run_dir.hardware / "node001.kern.log").write_text(xid)
+    known = [it for it in record(job.run_dir).known if it.of_host]
+    assert [round(it.t - job.t) for it in known] == [0, 1]
+    assert isinstance(known[0].what, HardwareReading)
+    assert isinstance(known[1].what, Fault)
+
+
+def test_a_folder_without_lines_tells_nothing(tmp_path: Path) -> None:
+    recording = record(RunDir(tmp_path))
+    assert recording.known == ()
+    assert "deaths of processes" in recording.not_observed[0]
