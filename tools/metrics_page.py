@@ -133,6 +133,10 @@ def _exported() -> list[tuple[str, str, str, str]]:
         run_dir.signals.mkdir(parents=True)
         now = time.time()
         run_dir.signals_of(0).write_text("".join(json.dumps(line) + "\n" for line in _lines(now)))
+        run_dir.signals_of(1).write_text(json.dumps(_started(now, 1)) + "\n")
+        run_dir.hardware.mkdir()
+        for name, line in _HARDWARE.items():
+            (run_dir.hardware / f"node1.{name}").write_text(line.format(now - 60) + "\n")
         exporter = Exporter(run_dir, Config(), clock=lambda: now)
         exporter.poll()
         text = exporter.metrics() or ""
@@ -148,8 +152,8 @@ def _labels(text: str, name: str) -> str:
 
 
 def _lines(now: float) -> Iterator[dict[str, object]]:
-    start, step_s, host = now - 600, 1.0, {"host": "node1", "gpu": 0, "uuid": "GPU-1", "pid": 0}
-    yield {"t": start, "rank": 0, "event": "run_start", "world_size": 1, **host}
+    start, step_s = now - 600, 1.0
+    yield _started(now, 0)
     for step in range(1, 590):
         t = start + step * step_s
         yield {"t": t, "step": step, "rank": 0, "loss": 2.0, "step_time_s": step_s, **_WRITTEN}
@@ -165,6 +169,16 @@ def _lines(now: float) -> Iterator[dict[str, object]]:
             }
 
 
+def _started(now: float, rank: int) -> dict[str, object]:
+    """Both ranks share a GPU."""
+    place = {"host": "node1", "gpu": 0, "uuid": "GPU-1", "pci": "0000:3b:00.0", "pid": 0}
+    return {"t": now - 600, "rank": rank, "event": "run_start", "world_size": 2, **place}
+
+
+_HARDWARE = {
+    "kern.log": "{} node1 kernel: NVRM: Xid (PCI:0000:3b:00): 63, pid=7, name=python, Row Remapper",
+    "jsonl": '{{"t": {}, "host": "node1", "by": "nvml", "not_observed": ["DCGM_FI_DEV_MEMORY_TEMP"]}}',
+}
 _WRITTEN = {"effective_fraction": 0.9, "mfu_baseline": 40.0, "span_fwd_bwd_s": 0.7}
 
 

@@ -20,6 +20,7 @@ from train_ledger.dash.exposition import Exposition
 from train_ledger.dash.metric_text import labels
 from train_ledger.dash.promql import alerts_yml
 from train_ledger.fields import FIELDS
+from train_ledger.ledger.hardware.records import GpuState, XidState
 from train_ledger.ledger.state import STATES, Attempt, Checkpoints, FailedSave, RankState, RunState
 
 Series = dict[tuple[str, tuple[tuple[str, str], ...]], float]
@@ -148,7 +149,8 @@ def test_unknown_fields_are_exported_only_where_asked_for_and_up_to_the_limit() 
 
 def test_every_metric_that_the_rules_read_is_exported() -> None:
     saves = Checkpoints(saved_t=tuple(T0 + 100.0 * n for n in range(6)), durations_s=(1.0,) * 6)
-    exported = {name for name, _ in exposed(running(t=T0 + 600, checkpoints=saves))}
+    gpu = GpuState("node1", 0, "GPU-0", ranks=(0, 1), xids=(XidState(79, "page", 1, T0 + 9, T0 + 9),))
+    exported = {name for name, _ in exposed(running(t=T0 + 600, checkpoints=saves, gpus=(gpu,)))}
     read = set(re.findall(r"(?<![\w:])train_\w+(?![\w:])", alerts_yml(Config().alerts)))
     assert len(read) > 8
     assert read - exported == {"train_exporter_clock_seconds"}, "which the exporter adds at the scrape"

@@ -18,9 +18,10 @@ import json
 import re
 from collections.abc import Iterator
 
-from train_ledger.config import Alerts
+from train_ledger.config import Alerts, Xid
 from train_ledger.dash.rule import Rule
 from train_ledger.dash.rules import RECORDINGS, RULES
+from train_ledger.ledger.xids import XIDS, level_here
 
 __all__ = ["alerts_yml", "duration", "expression"]
 
@@ -31,10 +32,12 @@ def alerts_yml(
     rules: tuple[Rule, ...] = RULES,
     runbook: str = "runbook.md",
     group: str = "train-ledger",
+    xids: Xid | None = None,
 ) -> str:
     """The rules as the text of a Prometheus rules file (YAML).
 
-    `runbook` is the URL of the runbook; each alert's anchor is put after it.
+    `runbook` is the URL of the runbook; each alert's anchor is put after it. `xids` are the levels that the
+    user set, for codes that DCGM tells; those of the kernel come with the level that the sidecar gave them.
     """
     lines = [
         "# Made by train-ledger from its table of rules. Thresholds: train-ledger.toml.",
@@ -46,13 +49,13 @@ def alerts_yml(
     for recording in RECORDINGS:
         lines += [f"      - record: {recording.name}", *_block("expr", expression(recording.promql, alerts))]
     for rule in rules:
-        lines += _alert(rule, alerts, runbook)
+        lines += _alert(rule, alerts, runbook, xids or Xid())
     return "\n".join(lines) + "\n"
 
 
-def _alert(rule: Rule, alerts: Alerts, runbook: str) -> Iterator[str]:
+def _alert(rule: Rule, alerts: Alerts, runbook: str, xids: Xid) -> Iterator[str]:
     yield f"      - alert: {rule.name}"
-    yield from _block("expr", expression(rule.promql, alerts))
+    yield from _block("expr", expression(rule.promql, alerts, xids))
     if hold_s := rule.hold_s(alerts):
         yield f"        for: {duration(hold_s)}"
     if keep_s := rule.keep_s(alerts):
@@ -74,15 +77,18 @@ def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def expression(template: str, alerts: Alerts) -> str:
+def expression(template: str, alerts: Alerts, xids: Xid | None = None) -> str:
     """The template with the thresholds filled in: `$name_s` as a number, `$name` as a duration.
 
-    Prometheus' own `$value` and `$labels` stay as they are.
+    `$xids_paging` and `$xids_ignored` are regular expressions of codes by their levels. Prometheus' own
+    `$value` and `$labels` stay as they are.
 
     >>> expression("x[$loss_window] > $loss_window_s", Alerts())
     'x[10m] > 600'
     """
     known = _placeholders(alerts)
+    if "$xids_" in template:
+        known |= {f"xids_{name}": _codes(level, xids or Xid()) for name, level in _LEVELS}
     return re.sub(r"\$([a-z_]+)", lambda match: known.get(match[1], match[0]), template)
 
 
@@ -95,6 +101,17 @@ def _placeholders(alerts: Alerts) -> dict[str, str]:
             known[field.name.removesuffix("_s")] = duration(value)
     known["lookback"] = duration(_lookback_s(alerts))
     return known
+
+
+_LEVELS = (("paging", "page"), ("ignored", "ignore"))
+
+
+def _codes(level: str, xids: Xid) -> str:
+    """The codes that have a level whatever else is known of them."""
+    codes = {*XIDS, *xids.page, *xids.record, *xids.ignore}
+    return (
+        "|".join(str(code) for code in sorted(codes) if level_here(code, overrides=xids) == level) or "none"
+    )
 
 
 def _lookback_s(alerts: Alerts) -> float:

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from train_ledger.config import Alerts
 from train_ledger.ledger.attempts import failed_restarts, reached_before
+from train_ledger.ledger.hardware.faulty import gpu_trouble_t
 from train_ledger.ledger.state import RankState, RunState
 
 __all__ = ["with_state"]
@@ -117,6 +118,11 @@ def _numeric_fault(run: RunState, _: Alerts) -> float | None:
     return min(faulty, default=None)
 
 
+def _hardware_fault(run: RunState, alerts: Alerts) -> float | None:
+    """A GPU of the run failed in this attempt, and steps go on; where they do not it is a stall, and says so."""
+    return gpu_trouble_t(run, alerts)
+
+
 def _restarting(run: RunState, _: Alerts) -> float | None:
     return run.attempts[-1].started_t if run.attempts and run.attempt > 0 and run.step is None else None
 
@@ -141,6 +147,7 @@ _STATES: tuple[tuple[str, Since], ...] = (
     ("numeric_fault", _numeric_fault),
     ("restarting", _restarting),
     ("starting", _starting),
+    ("hardware_fault", _hardware_fault),
     ("recovering", _recovering),
     ("running", _running),
 )

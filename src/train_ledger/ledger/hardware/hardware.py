@@ -23,6 +23,7 @@ HostClock = Callable[[str], float]
 _MOST_GPUS = 1 << 18
 _MOST_PORTS = 1 << 18
 _MOST_CODES = 1 << 14
+_MOST_MISSING = 200
 _MAY_BE_BEFORE_S = 5.0
 """A rank's first line may be written a moment after its process took the GPU."""
 
@@ -69,7 +70,8 @@ class HardwareFold:
         """Fold a reading; of one host they come in the order of their times."""
         key = host_key(reading.host)
         if reading.not_observed:
-            self._missing.setdefault(key, set()).update(reading.not_observed)
+            known = self._missing.setdefault(reading.host, set())
+            known.update(reading.not_observed[: _MOST_MISSING - len(known)])
         if reading.device is not None:
             self._port(reading, (key, f"{reading.device}/{reading.port}"))
         elif reading.gpu is not None or reading.uuid:
@@ -101,18 +103,19 @@ class HardwareFold:
                 return
             self._codes += 1
             codes[code] = Reports(code)
-        text, pid = fault.details.get("text"), fault.details.get("pid")
+        text, pid, lines = (fault.details.get(name) for name in ("text", "pid", "times"))
         codes[code].add(
             fault.t,
             text if isinstance(text, str) else "",
             pid if isinstance(pid, int) else None,
             config.xid,
+            lines if isinstance(lines, int) else 1,
         )
 
     # -- what comes out
 
     def not_observed(self) -> Mapping[str, tuple[str, ...]]:
-        """What each host does not tell, by its short name."""
+        """What each host does not tell."""
         return {host: tuple(sorted(names)) for host, names in self._missing.items()}
 
     def ports(self, add_s: HostClock, alerts: Alerts) -> tuple[PortState, ...]:

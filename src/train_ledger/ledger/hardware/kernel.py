@@ -43,18 +43,18 @@ class Reports:
         self.lines = 0
         self._events: deque[_Event] = deque(maxlen=_EVENTS)
 
-    def add(self, t: float, text: str, pid: int | None, overrides: Xid) -> None:
-        """A line at `t` by its host's clock."""
-        self.lines += 1
+    def add(self, t: float, text: str, pid: int | None, overrides: Xid, lines: int = 1) -> None:
+        """A line at `t` by its host's clock, or so many of which it is the last."""
+        self.lines += lines
         near = [it for it in self._events if abs(t - it.last_t) < _BURST_S]
         times = sum(t - it.last_t < _DAY_S for it in self._events) + (0 if near else 1)
         level = level_here(self.code, text, times=times, overrides=overrides)
         for event in near:
             if event.level == level:
                 event.last_t, event.text = max(t, event.last_t), text
-                event.lines += 1
+                event.lines += lines
                 return
-        self._events.append(_Event(level, t, t, 1, text, pid))
+        self._events.append(_Event(level, t, t, lines, text, pid))
 
     def pids(self, since_t: float) -> Iterator[int]:
         """The processes that were named since then."""
