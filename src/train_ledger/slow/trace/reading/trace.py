@@ -6,6 +6,7 @@ import re
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,7 @@ class Trace:
     """One rank's trace. `steps` are the host's step marks as (number, start, end), in order of time.
 
     `collectives` maps the place of an activity in `gpu` to what is told of its collective.
+    `has_python_frames` says that Python's calls were recorded: what is not among them was not called.
     """
 
     file: str
@@ -78,6 +80,7 @@ class Trace:
     names: tuple[str, ...]
     collectives: dict[int, Collective]
     losses: Losses
+    has_python_frames: bool = False
     text_bytes: int = 0
     metadata: dict[str, Any] = field(default_factory=dict)
 
@@ -135,12 +138,12 @@ class _Table:
         self._doings: dict[str, Doing] = {}
         self._collectives: dict[int, Collective] = {}
         self._places: dict[object, int] = {}
-        self._ranks: set[int] = set()
+        self._has_python_frames = False
 
     def take(self, events: list[RawEvent]) -> None:
-        takers = {
-            Category.KERNEL: self._take_gpu,
-            Category.MEMORY: self._take_gpu,
+        takers: dict[Category, Callable[[RawEvent], None]] = {
+            Category.KERNEL: partial(self._take_gpu, Category.KERNEL),
+            Category.MEMORY: partial(self._take_gpu, Category.MEMORY),
             Category.LAUNCH: self._take_launch,
             Category.HOST: self._take_host,
             Category.MARK: self._take_mark,
@@ -152,7 +155,8 @@ class _Table:
                 kind = categories[event.cat] = category(str(event.cat))
             taker = takers.get(kind)
             if taker is not None and event.ph == "X":
-                taker(event, kind)
+                taker(event)
+                self._has_python_frames = self._has_python_frames or event.cat == "python_function"
 
     def _times(self, event: RawEvent) -> tuple[int, int] | None:
         start, length = nanoseconds(event.ts), nanoseconds(event.dur)
@@ -164,7 +168,7 @@ class _Table:
             return None
         return start, start + length
 
-    def _take_gpu(self, event: RawEvent, kind: Category) -> None:
+    def _take_gpu(self, kind: Category, event: RawEvent) -> None:
         if (times := self._times(event)) is None:
             return
         if times == (0, 0):
@@ -182,7 +186,7 @@ class _Table:
         place = self._place(("gpu", event.pid, stream))
         self._gpu.add(*times, code, self._name(name), place, _whole(args.correlation))
 
-    def _take_launch(self, event: RawEvent, kind: Category) -> None:
+    def _take_launch(self, event: RawEvent) -> None:
         if (times := self._times(event)) is None:
             return
         name = _text(event.name)
@@ -192,14 +196,14 @@ class _Table:
         if what is not Doing.NOTHING:
             self._host.add(*times, int(what), self._name(name), place, _NONE)
 
-    def _take_host(self, event: RawEvent, kind: Category) -> None:
+    def _take_host(self, event: RawEvent) -> None:
         name = _text(event.name)
         what = self._doing(name)
         if what is Doing.NOTHING or (times := self._times(event)) is None:
             return
         self._host.add(*times, int(what), self._name(name), self._place((event.pid, event.tid)), _NONE)
 
-    def _take_mark(self, event: RawEvent, kind: Category) -> None:
+    def _take_mark(self, event: RawEvent) -> None:
         name = _text(event.name)
         if (times := self._times(event)) is None:
             return
@@ -242,6 +246,7 @@ class _Table:
             names=tuple(self._names),
             collectives={int(now_at[place]): what for place, what in self._collectives.items()},
             losses=self._losses,
+            has_python_frames=self._has_python_frames,
             text_bytes=pieces.read_bytes,
             metadata=pieces.metadata,
         )
@@ -269,10 +274,10 @@ def _rank(value: object) -> int | None:
 
 def _collective(args: Arguments) -> Collective:
     elements = _whole(args.elements)
-    group = args.group if args.group is not None else args.group_ranks
+    group = " ".join(str(it) for it in (args.group, args.group_ranks) if it is not None)
     return Collective(
         str(args.collective),
-        "" if group is None else str(group),
+        group,
         elements if elements >= 0 else None,
         "" if args.dtype is None else str(args.dtype),
     )

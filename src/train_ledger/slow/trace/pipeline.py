@@ -1,0 +1,73 @@
+"""When does a stage of a pipeline wait for another stage?"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+
+import numpy as np
+
+from train_ledger.slow.trace.intervals import Intervals, nothing, union
+from train_ledger.slow.trace.reading.names import GpuClass
+from train_ledger.slow.trace.reading.trace import Trace
+
+__all__ = ["bubble_fraction", "pipeline_waits"]
+
+_POINT_TO_POINT = re.compile(r"send_?recv", re.IGNORECASE)
+_RECEIVES = re.compile(r"recv", re.IGNORECASE)
+_OF_ALL = re.compile(r"all_?to_?all", re.IGNORECASE)
+_SHARE = 10
+
+
+def bubble_fraction(stages: int, micro_batches: int, chunks: int = 1) -> float:
+    """The part of a step that a pipeline idles by its schedule: 1F1B, or interleaved with `chunks` a rank.
+
+    (p − 1) / (v·m + p − 1) for p stages, m micro-batches and v chunks (Narayanan et al. 2021, sections 2.2).
+
+    >>> round(bubble_fraction(4, 8), 4), round(bubble_fraction(4, 8, 2), 4)
+    (0.2727, 0.1579)
+    """
+    if stages < 1 or micro_batches < 1 or chunks < 1:
+        raise ValueError("stages, micro-batches and chunks are at least one each")
+    return (stages - 1) / (chunks * micro_batches + stages - 1)
+
+
+def pipeline_waits(trace: Trace) -> Intervals | None:
+    """When receives from another stage wait for what is not sent yet; None where that cannot be told.
+
+    Of equal receives the fastest tenth shows what the transfer takes; what is longer waited before it.
+    Nothing waits where nothing is received from one rank.
+    """
+    receives = _receives(trace)
+    if not len(receives):
+        return nothing()
+    if not trace.collectives:
+        return None  # a kernel called SendRecv may as well be an all-to-all
+    waits: list[tuple[int, int]] = []
+    for places in _alike(trace, receives).values():
+        lengths = trace.gpu.end[places] - trace.gpu.start[places]
+        transfer_ns = int(np.percentile(lengths, _SHARE, method="lower"))
+        ends = trace.gpu.end[places] - transfer_ns
+        waits += zip(trace.gpu.start[places].tolist(), ends.tolist(), strict=True)
+    return union([start for start, _ in waits], [end for _, end in waits])
+
+
+def _receives(trace: Trace) -> np.ndarray:
+    named = [
+        number
+        for number, name in enumerate(trace.names)
+        if _POINT_TO_POINT.search(name) and not _OF_ALL.search(name)
+    ]
+    is_one = np.isin(trace.gpu.name, named) & (trace.gpu.kind == GpuClass.COMMUNICATION)
+    for place, collective in trace.collectives.items():
+        is_one[place] = bool(_RECEIVES.search(collective.name))
+    return np.flatnonzero(is_one)
+
+
+def _alike(trace: Trace, receives: np.ndarray) -> dict[tuple[object, ...], np.ndarray]:
+    groups: dict[tuple[object, ...], list[int]] = defaultdict(list)
+    for place in receives.tolist():
+        told = trace.collectives.get(place)
+        key = (told.name, told.group, told.elements) if told else (int(trace.gpu.name[place]),)
+        groups[key].append(place)
+    return {key: np.array(places) for key, places in groups.items()}

@@ -1,0 +1,112 @@
+"""From when to when does a step last on the GPU?
+
+The host runs ahead: a step's kernels may run when the host's mark of that step is long over. So a step
+begins on the GPU with the first activity that was launched within it on the host, and ends where the next one
+begins. The windows touch: together they are all the time from the first to the last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from train_ledger.slow.trace.launching import Launching
+from train_ledger.slow.trace.reading.trace import Trace
+
+__all__ = ["Cut", "Window", "windows"]
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """One step on the GPU, in nanoseconds; `step` is None where the whole trace stands for it."""
+
+    step: int | None
+    start: int
+    end: int
+
+    @property
+    def length_ns(self) -> int:
+        return self.end - self.start
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """The windows, and how they were found: what a person has to know of them, "" where nothing."""
+
+    windows: tuple[Window, ...]
+    remark: str = ""
+
+
+_Marks = Sequence[tuple[int, int, int]]
+_NO_STEPS = "no steps are marked, so the whole trace is one window; mark them with profiler.step()"
+
+
+def windows(trace: Trace, launched: Launching, *, annotation: str = "", with_last: bool = False) -> Cut:
+    """The steps of a trace on its GPU.
+
+    By the profiler's step marks; where it has none by the marks called `annotation`, else by those of the
+    optimizer's step, which ends one. The last step, which may have been recorded in part, is left out unless
+    `with_last` or it is the only one.
+    """
+    if not len(trace.gpu):
+        return Cut((), "nothing of a GPU was recorded")
+    marks, remark = _marks(trace, annotation)
+    begins = _begins(trace, launched, marks)
+    if not begins:
+        whole = Window(None, int(trace.gpu.start.min()), int(trace.gpu.end.max()))
+        return Cut((whole,), remark if not marks else "no launch was recorded within a step: one window")
+    last = Window(begins[-1][0], begins[-1][1], max(_end_of_last(trace, launched, marks), begins[-1][1]))
+    found = [Window(step, start, end) for (step, start), (_, end) in pairwise(begins)]
+    if with_last or not found:
+        found.append(last)
+    return Cut(tuple(window for window in found if window.length_ns > 0), remark)
+
+
+def _marks(trace: Trace, annotation: str) -> tuple[_Marks, str]:
+    if annotation:
+        named = [
+            (number, int(trace.marks.start[place]), int(trace.marks.end[place]))
+            for number, place in enumerate(_places_of(trace, annotation))
+        ]
+        return named, "" if named else f"no mark is called {annotation!r}: one window"
+    if trace.steps:
+        return trace.steps, ""
+    ends = [int(trace.marks.end[place]) for place in _places_of(trace, "Optimizer.step#", is_start=True)]
+    if len(ends) < 2:
+        return (), _NO_STEPS
+    first = int(trace.launches.start.min()) if len(trace.launches) else ends[0]
+    begins = [min(first, ends[0] - 1), *ends[:-1]]
+    marks = [(number, begin, end) for number, (begin, end) in enumerate(zip(begins, ends, strict=True))]
+    return marks, "no steps are marked: each ends with a step of the optimizer"
+
+
+def _places_of(trace: Trace, name: str, *, is_start: bool = False) -> list[int]:
+    fits = [
+        number for number, it in enumerate(trace.names) if (it.startswith(name) if is_start else it == name)
+    ]
+    return [int(place) for place in np.flatnonzero(np.isin(trace.marks.name, fits))]
+
+
+def _begins(trace: Trace, launched: Launching, marks: _Marks) -> list[tuple[int, int]]:
+    """(step, first moment on the GPU) of each step that launched anything, none before the one before it."""
+    found: list[tuple[int, int]] = []
+    for number, (step, start, _) in enumerate(marks):
+        next_start = marks[number + 1][1] if number + 1 < len(marks) else None
+        within = launched.is_known & (launched.at >= start)
+        if next_start is not None:
+            within &= launched.at < next_start
+        if within.any():
+            begin = int(trace.gpu.start[within].min())
+            found.append((step, max(begin, found[-1][1]) if found else begin))
+    return found
+
+
+def _end_of_last(trace: Trace, launched: Launching, marks: _Marks) -> int:
+    """Where what the last step launched ends, as far as it was recorded."""
+    start, end = marks[-1][1], marks[-1][2]
+    within = launched.is_known & (launched.at >= start) & (launched.at < max(end, start + 1))
+    chosen = within if within.any() else launched.is_known
+    return int(trace.gpu.end[chosen].max()) if chosen.any() else int(trace.gpu.end.max())

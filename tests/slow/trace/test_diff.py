@@ -1,0 +1,95 @@
+"""The differences add up, and the conclusion is what the table shows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from slow.trace.traces import Event, host, kernel, launch, step, write
+from train_ledger.slow.trace.breakdown import Breakdown, breakdown
+from train_ledger.slow.trace.diff import TraceDifference, trace_difference
+
+NCCL = "ncclDevKernel_AllReduce_Sum_bf16"
+
+
+def job(
+    path: Path, *, steps: int = 7, compute_us: float = 500, comm_us: float = 50, data_us: float = 0,
+    late_us: float = 0, noise_us: float = 1, kernels: int = 1,
+) -> Breakdown:  # fmt: skip
+    """Steps that compute, communicate and launch the next one in time, or later by `late_us` or `data_us`."""
+    events: list[Event] = []
+    t = 100.0
+    for number in range(steps):
+        begin = t
+        t += noise_us * (number % 3)
+        if data_us:
+            events.append(host("DataLoader.__next__", t, t + data_us))
+            t += data_us
+        t += late_us
+        events.append(launch(t, t + 1, 10 * number))
+        t += 5
+        for part in range(kernels):
+            events.append(kernel(t, t + compute_us / kernels, "gemm" if part == 0 else "other", 10 * number))
+            t += compute_us / kernels
+        events.append(launch(begin + late_us + data_us + 6, begin + late_us + data_us + 7, 10 * number + 1))
+        events.append(kernel(t, t + comm_us, NCCL, 10 * number + 1))
+        t += comm_us
+        events.append(step(number, begin, t))
+    return breakdown([write(path, *events)])
+
+
+def differ(tmp_path: Path, **changes: float) -> TraceDifference:
+    found = trace_difference(job(tmp_path / "old.json"), job(tmp_path / "new.json", **changes))  # type: ignore[arg-type]
+    assert sum(it.diff for it in found.buckets.values() if it) == found.window.diff
+    return found
+
+
+@pytest.mark.parametrize(
+    ("changes", "bucket", "words"),
+    [
+        ({"data_us": 300}, "data_wait", "waits for data"),
+        ({"comm_us": 400}, "comm_exposed", "the network"),
+        ({"compute_us": 900}, "compute", "all kernels take longer"),
+        ({"late_us": 300}, "cpu_launch", "waits for the host"),
+    ],
+)
+def test_one_cause(tmp_path: Path, changes: dict[str, float], bucket: str, words: str) -> None:
+    found = differ(tmp_path, **changes)
+    most = max((it.diff, name) for name, it in found.buckets.items() if it)
+    assert most[1] == bucket
+    assert words in found.conclusion
+    told = found.buckets[bucket]
+    assert told is not None
+    assert told.ci95 is not None
+    assert told.ci95[0] > 0, "seven steps a side are enough to be sure of it"
+
+
+def test_nothing_changed(tmp_path: Path) -> None:
+    assert differ(tmp_path).conclusion == "the step did not change by more than steps differ anyway"
+
+
+def test_more_kernels(tmp_path: Path) -> None:
+    found = differ(tmp_path, kernels=2, compute_us=1000)
+    assert found.conclusion.endswith("more kernels run than before, most of all other")
+    assert found.kernels[0].name == "other"
+
+
+def test_of_few_steps_nothing_is_sure(tmp_path: Path) -> None:
+    found = trace_difference(job(tmp_path / "old.json", steps=4), job(tmp_path / "new.json", comm_us=300))
+    assert found.window.ci95 is None
+    assert found.kernels[0].by_length_ns == pytest.approx(250_000, rel=1e-6)
+
+
+def test_sides_that_know_different_buckets_are_compared_in_what_both_know(tmp_path: Path) -> None:
+    old = job(tmp_path / "old.json")
+    new = job(tmp_path / "new.json")
+    found = trace_difference(old, new)
+    assert found.buckets["straggler"] is None
+    assert found.held_by["straggler"] == "comm_exposed"
+
+
+def test_a_side_without_steps(tmp_path: Path) -> None:
+    empty = breakdown([write(tmp_path / "none.json")])
+    with pytest.raises(ValueError, match="no step"):
+        trace_difference(empty, job(tmp_path / "new.json"))
