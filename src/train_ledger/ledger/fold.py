@@ -22,9 +22,11 @@ from train_ledger.ledger.limits import p50_step_s, stall_limit
 from train_ledger.ledger.machine import with_state
 from train_ledger.ledger.rank import RankFold
 from train_ledger.ledger.saves import SAVE_EVENTS, Saves
+from train_ledger.ledger.speed import Given, comparable, speed_of
 from train_ledger.ledger.starts import Starts
 from train_ledger.ledger.state import Attempt, GpuState, PortState, RunState
 from train_ledger.ledger.step_clock import step_clock, step_tellers
+from train_ledger.ledger.trends.run_trends import RunTrends
 
 __all__ = ["Fold"]
 
@@ -59,6 +61,7 @@ class Fold:
         """What the run is called and run.json says, which rank 0 may write when others follow already."""
         self.run = run
         self._world_size = read_world_size(run_json.get("world_size"))
+        self._given = Given.read(run_json)
         started = read_number(run_json.get("started"))
         self._started = started if started is not None and abs(started) < _LATEST_T else None
 
@@ -74,6 +77,7 @@ class Fold:
         self._clocks = HostClocks()
         self._standing = Standing()
         self._leads: dict[int, float] = {}
+        self._trends = RunTrends()
 
     def add(self, fact: Fact) -> None:
         """Fold one fact.
@@ -88,7 +92,7 @@ class Fold:
             return
         rank = self._ranks.get(number)
         if rank is None:
-            rank = self._ranks[number] = RankFold(number)
+            rank = self._ranks[number] = RankFold(number, self._alerts)
         if fact.rank is None:
             self._by_logs = rank.speaks_for_all = True
             fact = _of_no_place(fact)
@@ -168,8 +172,10 @@ class Fold:
         if not steps or rank is None or rank.attempt != last.attempt:
             return False
         times = rank.carried(steps)
-        if times is None:
+        if times is None or rank.step is None or rank.step_t is None:
             return False
+        before = (rank.step, rank.step_t)
+        self._trends.add_all(rank.attempt, rank.rank, steps, times, before, self._alerts)
         lap = rank.go_on(steps, times, last)
         self._clocks.completed(rank.rank, lap, [step.step for step in steps], times)
         return True
@@ -193,6 +199,7 @@ class Fold:
             return
         self._attempt(rank.attempt).completed(rank.rank, fact.step, rank.step_t)
         self._clocks.completed(rank.rank, lap, (fact.step,), (rank.step_t,))
+        self._trends.add(rank.rank, fact, rank.step_t, rank.timing, self._alerts)
 
     def _add_event(self, rank: RankFold, fact: Event) -> None:
         rank.add_event(fact)
@@ -265,7 +272,11 @@ class Fold:
             gpus=gpus,
             ports=ports,
         )
-        return with_state(run, self._alerts)
+        like = comparable(self._attempts.values(), run, self._world_size)
+        speed = speed_of(
+            run, self._given, self._trends, self._ranks.values(), like, self._on_zero, self._alerts
+        )
+        return with_state(replace(run, speed=speed), self._alerts)
 
     def _hardware_shown(self, world_size: int | None) -> tuple[tuple[GpuState, ...], tuple[PortState, ...]]:
         if self._hardware.is_empty:

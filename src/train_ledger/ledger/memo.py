@@ -22,17 +22,32 @@ from train_ledger import facts
 from train_ledger.ledger import attempts, clock, fold, losses, pace, phases, rank, saves, starts
 from train_ledger.ledger.fold import Fold
 from train_ledger.ledger.hardware import clocks, counters, gpu, hardware, kernel, port, standing
+from train_ledger.ledger.trends import (
+    figures,
+    fragmentation,
+    grad_norms,
+    mfu,
+    own_work,
+    rank_trends,
+    run_trends,
+    slots,
+    stages,
+    step_times,
+    waits,
+)
 
 __all__ = ["MemoError", "code_version", "from_plain", "put_down", "take_up", "to_plain"]
 
 _MODULES: tuple[ModuleType, ...] = (
     *(attempts, clock, facts, fold, losses, pace, phases, rank, saves, starts),
     *(clocks, counters, gpu, hardware, kernel, port, standing),
+    *(figures, fragmentation, grad_norms, mfu, own_work, rank_trends, run_trends, slots, stages),
+    *(step_times, waits),
 )
 _DERIVED = frozenset({"_shown"})
 """Attributes that are worked out again when they are asked for."""
 
-_GIVEN = frozenset({"run", "_alerts", "_config", "_world_size", "_started"})
+_GIVEN = frozenset({"run", "_alerts", "_config", "_given", "_started", "_world_size"})
 """What a fold is made with, and takes from the configuration and run.json of now."""
 
 _SCALARS = frozenset({type(None), bool, float, str, bytes})

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import dataclass
 from operator import sub
 from statistics import median
 
 from train_ledger.facts import PlainStep, Step
 
-__all__ = ["LONGEST_STEP_S", "Pace", "told_s"]
+__all__ = ["LONGEST_STEP_S", "Pace", "Timing", "timings", "told_s"]
 
 _WINDOW = 20
 _WARM_UP_STEPS = 2
@@ -30,6 +31,18 @@ def told_s(seconds: float | None) -> float | None:
     (12.5, None, None, None)
     """
     return seconds if seconds is not None and 0 <= seconds < LONGEST_STEP_S else None
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """A step behind the warm-up, `stride` after the one before.
+
+    `is_plain`: it saved no checkpoint and followed no pause; only then it has a duration, if it tells one.
+    """
+
+    stride: int
+    is_plain: bool
+    duration_s: float | None
 
 
 class Pace:
@@ -84,24 +97,29 @@ class Pace:
         """So many steps were completed."""
         self._steps += steps
 
-    def timed(self, fact: Step, interval_s: float, stride: int, *, paused: bool) -> None:
+    def timed(self, fact: Step, interval_s: float, stride: int, *, paused: bool) -> Timing | None:
         """A step came `stride` after the one before, `interval_s` later; `paused`: there was a phase between.
 
-        To be told before `completed`.
+        To be told before `completed`. Returns None for a step that warms up.
         """
         self._strides.append(stride)
         duration_s = told_s(fact.values.get("step_time_s")) or interval_s / stride
         if not self.is_steady:
             self.warm_up_s = max(self.warm_up_s, duration_s)
-        elif duration_s > 0 and not paused and not fact.values.get("ckpt_s", 0.0) > 0:
-            self._durations_s.append(duration_s)
-            self._steady_s = None
+            return None
+        is_plain = not paused and not fact.values.get("ckpt_s", 0.0) > 0
+        if not (is_plain and duration_s > 0):
+            return Timing(stride, is_plain, None)
+        self._durations_s.append(duration_s)
+        self._steady_s = None
+        return Timing(stride, is_plain, duration_s)
 
     def timed_at_once(
         self, steps: Sequence[PlainStep], times: Sequence[float], before: int, before_t: float
     ) -> None:
         """As `timed` for steady steps that follow `before` without a pause."""
-        numbers = [before, *(step.step for step in steps)][-_STRIDES - 1 :]
+        newest = [step.step for step in steps[-_STRIDES - 1 :]]
+        numbers = newest if len(steps) > _STRIDES else [before, *newest]
         self._strides.extend(map(sub, numbers[1:], numbers))
         durations_s = [timed_s for step in steps[-_WINDOW:] if (timed_s := _own_s(step))]
         if len(durations_s) < _WINDOW:
@@ -109,6 +127,30 @@ class Pace:
         if durations_s:
             self._durations_s.extend(durations_s)
             self._steady_s = None
+
+
+def timings(
+    steps: Sequence[PlainStep], times: Sequence[float], before: int, before_t: float
+) -> tuple[list[int], Sequence[float | None]]:
+    """The stride and the duration, if any, of each of these steady steps, which follow `before` at once."""
+    numbers = [before, *(step.step for step in steps)]
+    strides = [*map(sub, numbers[1:], numbers)]
+    own_s = [step.step_time_s for step in steps]
+    saved = [True for step in steps if step.ckpt_s]
+    if not saved and None not in own_s and min(own_s) > 0 and max(own_s) < LONGEST_STEP_S:  # type: ignore[type-var,operator]
+        return strides, own_s
+    intervals_s = map(sub, times, [before_t, *times[:-1]])
+    return strides, [
+        _duration_s(step, interval_s / stride)
+        for step, interval_s, stride in zip(steps, intervals_s, strides, strict=True)
+    ]
+
+
+def _duration_s(step: PlainStep, interval_s: float) -> float | None:
+    if (step.ckpt_s or 0.0) > 0:
+        return None
+    duration_s = told_s(step.step_time_s) or interval_s
+    return duration_s if duration_s > 0 else None
 
 
 def _own_s(step: PlainStep) -> float | None:

@@ -9,31 +9,32 @@ from __future__ import annotations
 import math
 import signal
 from collections.abc import Mapping, Sequence
-from operator import attrgetter
 from typing import Any
 
+from train_ledger.config import Alerts
 from train_ledger.facts import Event, Fault, PlainStep, Step
-from train_ledger.fields import FIELDS, read_number
+from train_ledger.fields import read_number
 from train_ledger.ledger.clock import Lap, RankClock
+from train_ledger.ledger.counters import COUNTERS, newest_counters
 from train_ledger.ledger.losses import Losses
-from train_ledger.ledger.pace import Pace
+from train_ledger.ledger.pace import Pace, Timing
 from train_ledger.ledger.phases import PhaseFold
 from train_ledger.ledger.state import RankState
+from train_ledger.ledger.trends.rank_trends import RankTrends
 
 __all__ = ["RankFold"]
 
 _ASKING = (signal.SIGUSR1, signal.SIGUSR2)
-_COUNTERS = frozenset(name for name, field in FIELDS.items() if field.kind == "counter")
 
 
 class RankFold:
     """The accumulator of one rank. All times in it are on its host's clock, carried over jumps.
 
     `speaks_for_all` as in `RankState`; `written_every_s` is after how long its log is written on, where lines
-    lie in a buffer until then.
+    lie in a buffer until then. `timing` is that of the last step that was folded by itself.
     """
 
-    def __init__(self, rank: int) -> None:
+    def __init__(self, rank: int, alerts: Alerts) -> None:
         self.rank = rank
         self.clock = RankClock()
         self.host: str | None = None
@@ -41,6 +42,7 @@ class RankFold:
         self.speaks_for_all = False
         self.pace = Pace()
         self.phases = PhaseFold()
+        self.trends = RankTrends(alerts)
         self._shown: tuple[float, RankState] | None = None
         self._begin(-1)
 
@@ -59,8 +61,10 @@ class RankFold:
         self.written_every_s = 0.0
         self.reported_t: float | None = None
         self.reported_every_s = 0.0
+        self.timing: Timing | None = None
         self.pace.begin_attempt()
         self.phases.begin_attempt()
+        self.trends.begin_attempt()
         self.ended = False
         self.gone_t: float | None = None
         self.exception: str | None = None
@@ -81,6 +85,7 @@ class RankFold:
         t = self.clock.of_step(fact, previous_t, paused=self.phases.paused)
         self._hear(t)
         self.losses.add(fact.values, fact.step, t)
+        timing = None
         if previous is not None and previous_t is not None:
             if fact.step == previous:
                 self.values = {**self.values, **fact.values}
@@ -91,8 +96,9 @@ class RankFold:
                 self._go_back()
             else:
                 interval_s, stride = max(0.0, t - previous_t), fact.step - previous
-                self.pace.timed(fact, interval_s, stride, paused=self.phases.paused)
+                timing = self.pace.timed(fact, interval_s, stride, paused=self.phases.paused)
             t = max(t, previous_t)
+        self.timing = timing
         self._complete(fact, t)
         return (self.attempt, self.lap)
 
@@ -117,6 +123,7 @@ class RankFold:
         """The step went back within an attempt: a restart that nobody counted."""
         self.lap += 1
         self.pace.went_back()
+        self.trends.begin_attempt()
         self.values = {}
         self.losses.went_back()
 
@@ -126,6 +133,8 @@ class RankFold:
             self.pace.warm_up_s = t - (self.began_t if self.began_t is not None else t)
         self.step, self.step_t = fact.step, t
         self.values = self._with_counters(fact.values)
+        steady = self.timing is not None and not self.phases.paused
+        self.trends.add(fact.step, t, fact.values, steady=steady)
         self.pace.completed()
         self.phases.step_completed()
         if self.ended or self.exception or self.signal:
@@ -135,7 +144,7 @@ class RankFold:
 
     def _with_counters(self, values: Mapping[str, float]) -> Mapping[str, float]:
         """Counters are not told in every line, and have not gone back to 0 where they are not."""
-        told_before = (_COUNTERS - values.keys()) & self.values.keys()
+        told_before = (COUNTERS - values.keys()) & self.values.keys()
         return {**values, **{name: self.values[name] for name in told_before}} if told_before else values
 
     # -- many steps at once
@@ -155,12 +164,8 @@ class RankFold:
             self.pace.timed_at_once(steps, times, self.step, self.step_t)
         self.pace.completed(len(steps))
         self.losses.add_finite(steps)
-        counters = {
-            name: number
-            for name in _COUNTERS - following.values.keys()
-            if (number := _newest(steps, name)) is not None
-        }
-        self.values = {**self.values, **counters}
+        self.trends.add_all(times, steps)
+        self.values = {**self.values, **newest_counters(steps, but=following.values.keys())}
         self.clock.went_on(steps[-1].step, times[-1])
         self._hear(times[-1])
         self.step, self.step_t = steps[-1].step, times[-1]
@@ -284,15 +289,9 @@ class RankFold:
             nonfinite_step=self.losses.step,
             nonfinite_t=_less(self.losses.t, lead_s),
             speaks_for_all=self.speaks_for_all,
+            data_wait_fraction=self.trends.waits.fraction(),
+            fragmented=self.trends.fragmentation.grown(),
         )
-
-
-def _newest(steps: Sequence[PlainStep], name: str) -> float | None:
-    """What the last of them that tells this field says of it."""
-    numbers: list[float | None] = [*map(attrgetter(name), steps)]
-    if numbers.count(None) == len(numbers):
-        return None
-    return next(number for number in reversed(numbers) if number is not None)
 
 
 def _less(t: float | None, lead_s: float) -> float | None:

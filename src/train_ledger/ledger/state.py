@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from train_ledger.answer import STATES
 from train_ledger.ledger.hardware.records import GpuState, PortState
+from train_ledger.ledger.trends.figures import Fragmented, Speed
 
 __all__ = ["STATES", "Attempt", "Checkpoints", "FailedSave", "GpuState", "PortState", "RankState", "RunState"]
 
@@ -31,6 +32,8 @@ class RankState:
     attempt told.
     `speaks_for_all` says that this is no rank but what a log tells of the job without naming one: nobody is
     to be blamed for it.
+    `data_wait_fraction` is what it waited for data, as a share of its steps in the last minutes; `fragmented`
+    how its memory fell to pieces within the window, None where it did not.
     """
 
     rank: int
@@ -60,6 +63,8 @@ class RankState:
     nonfinite_step: int | None = None
     nonfinite_t: float | None = None
     speaks_for_all: bool = False
+    data_wait_fraction: float | None = None
+    fragmented: Fragmented | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +111,7 @@ class RunState:
     for that rank; None outside the phases that raise the limit. `since_t` is since when the run has been in
     `state`; of a stall, when the last step was completed.
     `ranks` holds those that were heard in this attempt. `by_logs` says that logs tell of them, in which most
-    are not named at all and some now and then: their silence means nothing.
+    are not named at all and some now and then: their silence means nothing. `speed` is how its pace develops.
     `gpus` and `ports` are those that are read, and GPUs of ranks of which a kernel speaks; by host and index.
     """
 
@@ -129,6 +134,7 @@ class RunState:
     by_logs: bool = False
     gpus: tuple[GpuState, ...] = ()
     ports: tuple[PortState, ...] = ()
+    speed: Speed = field(default_factory=Speed)
 
     @property
     def stalled_for_s(self) -> float:

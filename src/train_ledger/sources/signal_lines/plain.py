@@ -41,6 +41,13 @@ class PlainLine(msgspec.Struct, gc=False):
     loss: float | None = None
     step_time_s: float | None = None
     ckpt_s: float | None = None
+    data_wait_s: float | None = None
+    compute_s: float | None = None
+    grad_norm: float | None = None
+    mfu: float | None = None
+    mfu_baseline: float | None = None
+    mem_inactive_split: float | None = None
+    num_alloc_retries: float | None = None
 
 
 _WholeLine: type[PlainLine] = msgspec.defstruct(  # type: ignore[assignment]  # a PlainLine, by its bases
