@@ -55,7 +55,7 @@ def files_of(settings: Settings, only: Collection[str] = PARTS) -> tuple[Deploye
 
 
 def _alerts(settings: Settings) -> str:
-    return alerts_yml(settings.config.alerts, runbook=settings.runbook)
+    return alerts_yml(settings.config.alerts, runbook=settings.runbook, xids=settings.config.xid)
 
 
 def _prometheus(settings: Settings) -> Iterator[DeployedFile]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from train_ledger.dash.grafana.panel import RUN, Line, Mark, Panel, Row, of_gpus
+from train_ledger.dash.grafana.panel import RUN, Line, Mark, Panel, Row, of_gpus, of_ports
 
 __all__ = ["HARDWARE"]
 
@@ -13,22 +13,31 @@ _REASONS = (
     ("hardware, power brake", 0x80),
     ("hardware slowdown", 0x08),
 )
+_OF_KERNEL = f"train_xid_total and on (instance) train_rank_info{{{RUN}}}"
+"""Each exporter tells of the GPUs of its own run alone."""
+
 _GREW = "(max_over_time({0}[1h]) - min_over_time({0}[1h]))"
 
 
-def _card(field: str, says: str = "", right: bool = False, unit: str = "", value: str = "{0}") -> Line:
+def _card(field: str, says: str = "", right: bool = False, value: str = "{0}") -> Line:
+    """A line a card."""
     legend = f"{_CARD}, {says}" if says else _CARD
-    return Line(of_gpus(f"DCGM_FI_{field}", value), legend, right, unit)
+    return _of_gpus(field, legend, value, right)
 
 
 def _column(field: str, name: str, grew: bool = False) -> Line:
     """A column of a table, which has one row a card."""
-    return Line(of_gpus(f"DCGM_FI_{field}", _GREW if grew else "{0}"), name)
+    return _of_gpus(field, name, _GREW if grew else "{0}")
 
 
-def _of_ports(metric: str) -> str:
-    ports = f"increase(node_infiniband_{metric}[1h]) and on (host) train_rank_info{{{RUN}}}"
-    return f"max by (host, device, port) ({ports})"
+def _of_gpus(field: str, legend: str, value: str, right: bool = False) -> Line:
+    name = f"DCGM_FI_{field}"
+    return Line(of_gpus(name, value), legend, right, brief=f"of_gpus({value.format(name)})")
+
+
+def _of_ports(metric: str, says: str) -> Line:
+    legend = f"{{{{host}}}} {{{{device}}}}/{{{{port}}}}, {says}"
+    return Line(of_ports(metric), legend, brief=f"of_ports(increase(node_infiniband_{metric}[1h]))")
 
 
 _CLOCKS = Panel(
@@ -38,6 +47,11 @@ _CLOCKS = Panel(
     (
         _card("DEV_SM_CLOCK"),
         _card("DEV_MEM_CLOCK", "memory", right=True),
+        Line(
+            f"$clock_low_fraction * max ({of_gpus('DCGM_FI_DEV_SM_CLOCK', 'max_over_time({}[1d])')})",
+            "low, by the run's highest of a day",
+            brief="$clock_low_fraction * max (of_gpus(max_over_time(DCGM_FI_DEV_SM_CLOCK[1d])))",
+        ),
     ),
     "Close to the card's own highest. What is usual differs by model, so the alert compares a card with "
     "its own past.",
@@ -95,13 +109,7 @@ _XIDS = Panel(
     "bars",
     "none",
     (
-        Line(
-            "sum by (host, gpu, code, level) (\n"
-            f'  train_xid_total and on (uuid) train_rank_info{{{RUN}, uuid!=""}}\n'
-            f'  or train_xid_total and on (host, gpu) train_rank_info{{{RUN}, uuid=""}}\n'
-            ")",
-            f"{_CARD}, XID {{{{code}}}} ({{{{level}}}})",
-        ),
+        Line(f"max by (host, gpu, code, level) ({_OF_KERNEL})", f"{_CARD}, XID {{{{code}}}} ({{{{level}}}})"),
         _card("DEV_XID_ERRORS", "last one by DCGM", right=True),
     ),
     "None. The kernel log counts each; DCGM keeps the last code alone and never takes it back.",
@@ -156,7 +164,7 @@ _NIC = Panel(
     "lines",
     "none",
     tuple(
-        Line(_of_ports(metric), f"{{{{host}}}} {{{{device}}}}/{{{{port}}}}, {says}")
+        _of_ports(metric, says)
         for metric, says in (
             ("port_errors_received_total", "errors received"),
             ("port_discards_transmitted_total", "discards sent"),
@@ -170,6 +178,23 @@ _NIC = Panel(
     alerts=("NicErrors",),
 )
 
+_MEANINGS = Panel(
+    "What the XIDs mean",
+    "table",
+    "none",
+    (
+        Line(
+            f"max by (host, gpu, code, level) ({_OF_KERNEL})\n"
+            "* on (code) group_left (meaning, action)"
+            " (0 * max by (code, meaning, action) (train_xid_info) + 1)",
+            "count",
+        ),
+    ),
+    "What each code stands for, and what is done about it.",
+    alerts=("GpuXidError", "GpuXidRecorded"),
+    width=16,
+)
+
 HARDWARE = Row(
     "The hardware, by host and GPU",
     (
@@ -181,9 +206,10 @@ HARDWARE = Row(
         _ACTIVITY,
         _ERRORS,
         _XIDS,
+        _MEANINGS,
+        _NIC,
         _NVLINK,
         _PCIE,
         _FRAMEBUFFER,
-        _NIC,
     ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from train_ledger.config import Alerts
-from train_ledger.dash.grafana.panel import Mark, Panel
+from train_ledger.dash.grafana.panel import Line, Mark, Panel, of_gpus, of_ports
 from train_ledger.dash.grafana.tables import ANNOTATIONS, ROWS, VARIABLES, threshold
 from train_ledger.dash.promql import expression
 
@@ -17,7 +17,7 @@ _HEAD = """# The panels
 
 The dashboard that `train-ledger deploy` writes, in words: what each panel asks Prometheus, in which unit, and
 what a person should see in it. `$run` is the run that was chosen; thresholds are those of the run's
-configuration, here the defaults.
+configuration, here the defaults. Two short forms stand for longer queries, which are spelled out at the end.
 """
 _KINDS = {
     "lines": "lines",
@@ -26,6 +26,15 @@ _KINDS = {
     "table": "table, one row a GPU",
     "states": "states over time",
 }
+
+_SHORT_FORMS = (
+    ("of_gpus(METRIC)", "of each GPU that a rank of the run is on, by that rank's host.", of_gpus("METRIC")),
+    (
+        "of_ports(increase(node_infiniband_METRIC[1h]))",
+        "of each port of a network card of the run's hosts.",
+        of_ports("METRIC"),
+    ),
+)
 
 
 def panels_md(alerts: Alerts) -> str:
@@ -42,6 +51,8 @@ def panels_md(alerts: Alerts) -> str:
         (f"`{name}`", f"`label_values({metric}, {label})`") for name, (metric, label) in VARIABLES.items()
     )
     parts.append(_table(("variable", "values"), [("`datasource`", "the Prometheus to ask"), *rows]))
+    parts.append("\n## Short forms\n")
+    parts += [f"`{form}`: {says}\n\n{_code(query, alerts)}" for form, says, query in _SHORT_FORMS]
     return "\n".join(parts)
 
 
@@ -51,11 +62,13 @@ def _panel(panel: Panel, alerts: Alerts) -> str:
         facts.append("lines at " + ", ".join(_mark(mark, alerts) for mark in panel.marks))
     if panel.alerts:
         facts.append("judged by " + ", ".join(f"`{name}`" for name in panel.alerts))
-    queries = "\n".join(
-        f"`{line.legend}`{' (right axis)' if line.right else ''}:\n\n{_code(line.promql, alerts)}"
-        for line in panel.lines
-    )
+    queries = "\n".join(_line(line, alerts) for line in panel.lines)
     return f"### {panel.title}\n\n{panel.why}\n\n_{'; '.join(facts)}_\n\n{queries}"
+
+
+def _line(line: Line, alerts: Alerts) -> str:
+    axis = " (right axis)" if line.right else ""
+    return f"`{line.legend}`{axis}:\n\n{_code(line.brief or line.promql, alerts)}"
 
 
 def _mark(mark: Mark, alerts: Alerts) -> str:

@@ -5,7 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["RUN", "Annotation", "Kind", "Line", "Mark", "Panel", "Row", "by_rank", "of_gpus", "with_place"]
+from train_ledger.dash.rules.gpus.places import PLACES, dcgm, gpus, with_node
+from train_ledger.dash.rules.recordings import of
+
+__all__ = [
+    "RUN",
+    "Annotation",
+    "Kind",
+    "Line",
+    "Mark",
+    "Panel",
+    "Row",
+    "by_rank",
+    "of_gpus",
+    "of_ports",
+    "with_place",
+]
 
 Kind = Literal["lines", "bars", "heat", "table", "states"]
 Colour = Literal["green", "orange", "red"]
@@ -27,6 +42,7 @@ class Line:
     right: bool = False
     unit: str = ""
     shade_to: str = ""
+    brief: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,15 +100,33 @@ class Annotation:
     value_is_time: bool = False
 
 
-def of_gpus(metric: str, value: str = "{}") -> str:
-    """The largest value of a metric of each GPU on which a rank of the run is.
+def of_gpus(field: str, value: str = "{}") -> str:
+    """A figure of each GPU on which a rank of the run is, by the rank's own host and index.
 
-    Joined by the card's uuid, which is the same whoever tells it, and by host and index for ranks that know
-    no uuid. `value` is what is made of the metric.
+    `field` is DCGM's name, of which `value` makes what is drawn. Whose a GPU is follows as in the rules: by
+    its UUID, whatever dcgm-exporter calls that and the host.
     """
-    known = f'{value.format(metric)} and on (uuid) train_rank_info{{{RUN}, uuid!=""}}'
-    rest = f'{value.format(metric)} and on (host, gpu) train_rank_info{{{RUN}, uuid=""}}'
-    return f"max by (host, gpu) ({known})\nor max by (host, gpu) ({rest})"
+    known = gpus(value.format(dcgm(field)))
+    named, unnamed = f'0 * {PLACES}{{{RUN},uuid!=""}}', f'0 * {PLACES}{{{RUN},uuid=""}}'
+    return of(
+        "max by (host, gpu)",
+        f"{named} + on (uuid) group_left () max by (uuid) ({known})\n"
+        f"or {unnamed} + on (host, gpu) group_left () max by (host, gpu) ({known})",
+    )
+
+
+def of_ports(metric: str, window: str = "1h") -> str:
+    """By how much a counter of node_exporter's grew, for each port of a network card of the run's hosts.
+
+    A node is known by its host's name, or by the address under which its sidecar is scraped, too.
+    """
+    grew = with_node(f"increase(node_infiniband_{metric}[{window}])")
+    places = f"max by (node, host) ({PLACES}{{{RUN}}})"
+    return of(
+        "max by (host, device, port)",
+        f'label_replace({grew}, "host", "$1", "node", "(.+)") and on (host) {places}\n'
+        f"or {grew} + on (node) group_left (host) (0 * topk by (node) (1, {places}))",
+    )
 
 
 def by_rank(promql: str) -> str:
