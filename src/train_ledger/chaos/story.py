@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-__all__ = ["Plan", "Story", "encode", "identity"]
+__all__ = ["Plan", "Story", "encode", "identity", "identity_at"]
 
 _START_UP_S = 20.0
 _COMPILE_S = 15.0
@@ -175,16 +175,17 @@ class Story:
 
 def identity(story: Story, rank: int) -> dict[str, Any]:
     """Who a rank is, as its run_start says."""
-    local = rank % story.plan.ranks_per_host
-    digest = hashlib.sha256(f"{story.plan.host_of(rank)}/{local}".encode()).hexdigest()
-    uuid = f"GPU-{digest[:8]}-{digest[8:12]}-{digest[12:16]}-{digest[16:20]}-{digest[20:32]}"
-    pci = f"00000000:{0x10 + local:02X}:00.0"
-    pid = 100_000 + story.attempt * 1000 + local
+    return identity_at(story.plan.host_of(rank), rank % story.plan.ranks_per_host, story.attempt)
+
+
+def identity_at(host: str, local: int, attempt: int) -> dict[str, Any]:
+    """Who the rank is that has the GPU `local` of a host."""
+    digest = hashlib.sha256(f"{host}/{local}".encode()).hexdigest()
     return {
-        "host": story.plan.host_of(rank),
+        "host": host,
         "local_rank": local,
         "gpu": local,
-        "uuid": uuid,
-        "pci": pci,
-        "pid": pid,
+        "uuid": f"GPU-{digest[:8]}-{digest[8:12]}-{digest[12:16]}-{digest[16:20]}-{digest[20:32]}",
+        "pci": f"00000000:{0x10 + local:02X}:00.0",
+        "pid": 100_000 + attempt * 1000 + local,
     }
