@@ -30,6 +30,8 @@ VERBS = {
     "postmortem",
     "demo",
     "drill hang",
+    "trace breakdown",
+    "trace diff",
     "drill page",
 }
 

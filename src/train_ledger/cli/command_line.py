@@ -28,6 +28,7 @@ from train_ledger.cli.lint import lint
 from train_ledger.cli.postmortem import postmortem
 from train_ledger.cli.read import read
 from train_ledger.cli.stacks import stacks
+from train_ledger.cli.trace import trace_breakdown, trace_diff
 from train_ledger.cli.watch import watch
 
 __all__ = ["app", "main"]
@@ -65,6 +66,7 @@ _SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 app = typer.Typer(cls=_Verbs, context_settings=_SETTINGS, **_SHAPE)  # type: ignore[arg-type]
 _drill = typer.Typer(help="Break a job on purpose.", **_SHAPE)  # type: ignore[arg-type]
+_trace = typer.Typer(help="Where the time of a step goes.", **_SHAPE)  # type: ignore[arg-type]
 
 
 @app.callback(invoke_without_command=True)
@@ -108,6 +110,9 @@ for _verb in _VERBS:
 _drill.command("hang")(ends_well(drill_hang))
 _drill.command("page")(ends_well(drill_page))
 app.add_typer(_drill, name="drill")
+_trace.command("breakdown")(ends_well(trace_breakdown))
+_trace.command("diff")(ends_well(trace_diff))
+app.add_typer(_trace, name="trace")
 
 
 def main() -> None:

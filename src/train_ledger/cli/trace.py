@@ -1,0 +1,158 @@
+"""`train-ledger trace`: where does the time of a step go, and what changed?"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from train_ledger.answer import ExitCode
+from train_ledger.cli.options import Json
+
+if TYPE_CHECKING:
+    from train_ledger.slow.trace.breakdown import Breakdown, Options
+
+__all__ = ["trace_breakdown", "trace_diff"]
+
+_Collectives = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--collectives",
+        metavar="PATTERN",
+        help="Kernels whose name matches this communicate, too; may be given several times.",
+        show_default=False,
+    ),
+]
+_Annotation = Annotated[
+    str,
+    typer.Option(
+        "--step-annotation",
+        metavar="NAME",
+        help="The mark that begins a step, where profiler.step() was not called.",
+        show_default=False,
+    ),
+]
+_WithLast = Annotated[
+    bool, typer.Option("--with-last", help="The last step, too, which may have been recorded in part.")
+]
+_MOST_IN_FOLDER = 4096
+_PROGRESS_FROM_BYTES = 64 << 20
+
+
+def trace_breakdown(
+    traces: Annotated[
+        list[Path],
+        typer.Argument(metavar="TRACE...", help="Kineto traces, .json or .json.gz, or folders of them."),
+    ],
+    collectives: _Collectives = None,
+    step_annotation: _Annotation = "",
+    with_last: _WithLast = False,
+    json: Json = False,
+) -> int:
+    """Say where the time of a step goes, rank by rank.
+
+    Computation, communication that nothing hides, waiting for data, for the host, for another rank; the known
+    buckets sum to the step exactly. With traces of several ranks it says who came late.
+
+    \b
+    Example:
+      train-ledger trace breakdown rank0.json.gz rank1.json.gz
+      train-ledger trace breakdown traces/ --json
+    """
+    from train_ledger.cli.output import show
+    from train_ledger.cli.trace_shown import breakdown_lines, breakdown_values
+    from train_ledger.render import as_json
+
+    found = _broken_down(traces, _options(collectives, step_annotation, with_last))
+    show(as_json(breakdown_values(found)) if json else "\n".join(breakdown_lines(found)))
+    has_steps = any(rank.steps for rank in found.ranks.values())
+    return ExitCode.NOTHING_WRONG if has_steps else ExitCode.CANNOT_TELL
+
+
+def trace_diff(
+    old: Annotated[Path, typer.Argument(metavar="OLD", help="A trace, or a folder of one trace a rank.")],
+    new: Annotated[Path, typer.Argument(metavar="NEW", help="The same, taken later.")],
+    collectives: _Collectives = None,
+    step_annotation: _Annotation = "",
+    with_last: _WithLast = False,
+    json: Json = False,
+) -> int:
+    """Say what changed between two traces of one training.
+
+    The differences of the buckets sum to the difference of the steps exactly; from five steps a side on it
+    says how sure they are. Kernels that differ are listed by how much is their number and how much their
+    length.
+
+    \b
+    Example:
+      train-ledger trace diff step100.json.gz step51300.json.gz
+      train-ledger trace diff monday/ friday/ --json
+    """
+    from train_ledger.cli.leave import BadInputError
+    from train_ledger.cli.output import show
+    from train_ledger.cli.trace_shown import difference_lines, difference_values
+    from train_ledger.render import as_json
+    from train_ledger.slow.trace.diff import trace_difference
+
+    options = _options(collectives, step_annotation, with_last)
+    try:
+        found = trace_difference(_broken_down([old], options), _broken_down([new], options))
+    except ValueError as error:
+        raise BadInputError(f"{old} and {new}: {error}") from error
+    show(as_json(difference_values(found)) if json else "\n".join(difference_lines(found)))
+    return ExitCode.NOTHING_WRONG
+
+
+def _options(collectives: list[str] | None, annotation: str, with_last: bool) -> Options:
+    from train_ledger.slow.trace.breakdown import Options
+
+    patterns = []
+    for text in collectives or []:
+        try:
+            patterns.append(re.compile(text, re.IGNORECASE))
+        except re.error as error:
+            raise typer.BadParameter(f"--collectives {text!r} is no pattern: {error}") from error
+    return Options(tuple(patterns), annotation, with_last)
+
+
+def _broken_down(paths: list[Path], options: Options) -> Breakdown:
+    from train_ledger.cli.leave import BadInputError
+    from train_ledger.slow.trace.breakdown import TraceError, breakdown
+
+    files = [file for path in paths for file in _files(path)]
+    try:
+        return breakdown(files, options, _progress())
+    except TraceError as error:
+        raise BadInputError(str(error)) from error
+
+
+def _files(path: Path) -> Iterator[Path]:
+    from train_ledger.cli.leave import BadInputError
+
+    if not path.is_dir():
+        yield path
+        return
+    found = sorted(it for it in path.rglob("*") if it.name.endswith((".json", ".json.gz")) and it.is_file())
+    if not found:
+        raise BadInputError(f"{path}: has no trace (.json, .json.gz) in it")
+    if len(found) > _MOST_IN_FOLDER:
+        raise BadInputError(f"{path}: has {len(found)} files; name those of one profile")
+    yield from found
+
+
+def _progress() -> Callable[[Path, int], None] | None:
+    """Says how much was read of a large trace, where a person waits at a terminal."""
+    if not sys.stderr.isatty():
+        return None
+    shown: dict[Any, int] = {}
+
+    def tell(path: Path, read_bytes: int) -> None:
+        if read_bytes - shown.get(path, 0) >= _PROGRESS_FROM_BYTES:
+            shown[path] = read_bytes
+            print(f"\r{path.name}: {read_bytes >> 20} MiB read", end="", file=sys.stderr, flush=True)
+
+    return tell

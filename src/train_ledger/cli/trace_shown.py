@@ -1,0 +1,140 @@
+"""How do breakdowns and differences of traces read, for people and for scripts?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from train_ledger.render import harmless
+from train_ledger.slow.trace.breakdown import Breakdown, Degraded, RankBreakdown
+from train_ledger.slow.trace.buckets import BUCKETS
+from train_ledger.slow.trace.diff import BucketDifference, TraceDifference
+
+__all__ = ["breakdown_lines", "breakdown_values", "difference_lines", "difference_values"]
+
+_MOST_RANKS = 16
+_MOST_KERNELS = 8
+_MOST_REMARKS = 12
+
+
+def breakdown_values(found: Breakdown) -> dict[str, Any]:
+    """The answer of `trace breakdown --json`."""
+    return {
+        "ranks": {str(rank): _of_rank(it, found.held_by) for rank, it in found.ranks.items()},
+        "degraded": [asdict(it) for it in found.degraded],
+        "arrivals": {
+            "offset_ns": {str(rank): value for rank, value in found.arrivals.offset_ns.items()},
+            "uncertainty_ns": found.arrivals.uncertainty_ns,
+            "collectives": found.arrivals.collectives,
+            "why": found.arrivals.why or None,
+        },
+    }
+
+
+def _of_rank(rank: RankBreakdown, held_by: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        "file": rank.file,
+        "steps": [
+            {
+                "step": step.step,
+                "window_ns": step.window_ns,
+                "buckets_ns": dict(step.buckets_ns),
+                "cpu_launch_ns": dict(step.host_parts_ns),
+            }
+            for step in rank.steps
+        ],
+        "total": {"window_ns": rank.total.window_ns, "buckets_ns": dict(rank.total.buckets_ns)},
+        "held_by": dict(held_by),
+        "caused_wait_ns": rank.caused_ns,
+        "activity": asdict(rank.activity),
+    }
+
+
+def breakdown_lines(found: Breakdown) -> Iterator[str]:
+    """A row a bucket and a column a rank; then who came late, and what could not be told."""
+    shown = dict(list(found.ranks.items())[:_MOST_RANKS])
+    counts = {rank: len(it.steps) for rank, it in shown.items()}
+    yield "mean step    " + "".join(f"{f'rank {rank}':>18}" for rank in shown)
+    for name in ("window", *BUCKETS):
+        cells = (_cell(it, name) for it in shown.values())
+        yield f"{name:13}" + "".join(f"{cell:>18}" for cell in cells)
+    yield f"{'steps':13}" + "".join(f"{count:>18}" for count in counts.values())
+    if len(found.ranks) > len(shown):
+        yield f"and {len(found.ranks) - len(shown)} more ranks: --json has them all"
+    yield ""
+    yield from _told(found)
+    yield from _remarks(found.degraded)
+
+
+def _cell(rank: RankBreakdown, name: str) -> str:
+    steps = len(rank.steps)
+    if not steps:
+        return "–"
+    if name == "window":
+        return f"{rank.total.window_ns / steps / 1e6:,.3f} ms"
+    value = rank.total.buckets_ns[name]
+    if value is None:
+        return "not known"
+    share = value / rank.total.window_ns if rank.total.window_ns else 0.0
+    return f"{value / steps / 1e6:,.3f} ms {share:4.0%}"
+
+
+def _told(found: Breakdown) -> Iterator[str]:
+    for name, holder in found.held_by.items():
+        yield f"{name} is not known; its time is in {holder}"
+    late = {rank: it.caused_ns for rank, it in found.ranks.items() if it.caused_ns}
+    if late:
+        rank, caused_ns = max(late.items(), key=lambda item: item[1] or 0)
+        by = f"{(caused_ns or 0) / 1e6:,.3f} ms later than the median of its groups"
+        known_to = f"{found.arrivals.uncertainty_ns / 1e3:,.1f} µs"
+        yield f"rank {rank} made the others wait most: in all {by}, clocks known to {known_to}"
+
+
+def _remarks(degraded: tuple[Degraded, ...]) -> Iterator[str]:
+    for it in degraded[:_MOST_REMARKS]:
+        lost = f" ({it.lost} events lost)" if it.lost else ""
+        yield harmless(f"{it.file}: {it.why}{lost}", longest=400)
+    if len(degraded) > _MOST_REMARKS:
+        yield f"and {len(degraded) - _MOST_REMARKS} more remarks: --json has them all"
+
+
+def difference_values(found: TraceDifference) -> dict[str, Any]:
+    """The answer of `trace diff --json`."""
+    return {
+        "window_ns": _difference(found.window),
+        "buckets_ns": {name: it and _difference(it) for name, it in found.buckets.items()},
+        "held_by": dict(found.held_by),
+        "cpu_launch_ns": {name: _difference(it) for name, it in found.host_parts.items()},
+        "conclusion": found.conclusion,
+        "kernels": [{**asdict(it), "diff_ns": it.diff_ns} for it in found.kernels],
+        "degraded": [asdict(it) for it in found.degraded],
+    }
+
+
+def _difference(it: BucketDifference) -> dict[str, Any]:
+    return {"old": it.old, "new": it.new, "diff": it.diff, "ci95": list(it.ci95) if it.ci95 else None}
+
+
+def difference_lines(found: TraceDifference) -> Iterator[str]:
+    """The table of the seed's chapter 4: old, new, difference, how sure; then the conclusion."""
+    yield f"{'mean step':13}{'old':>14}{'new':>14}{'difference':>14}   95 of 100"
+    for name, it in (("window", found.window), *found.buckets.items()):
+        yield f"{name:13}not known" if it is None else _row(name, it)
+    yield ""
+    yield harmless(found.conclusion, longest=400)
+    for name, holder in found.held_by.items():
+        yield f"{name} is not known; its time is in {holder}"
+    if found.kernels:
+        yield ""
+        yield "kernels that differ most, in a step: longer by their number, by their length"
+    for kernel in found.kernels[:_MOST_KERNELS]:
+        by = f"{kernel.by_count_ns / 1e6:+10,.3f} ms {kernel.by_length_ns / 1e6:+10,.3f} ms"
+        yield harmless(f"  {by}  {kernel.name}", longest=160)
+    yield from _remarks(found.degraded)
+
+
+def _row(name: str, it: BucketDifference) -> str:
+    sure = "" if it.ci95 is None else f"   {it.ci95[0] / 1e6:+,.3f} to {it.ci95[1] / 1e6:+,.3f} ms"
+    cells = (f"{value / 1e6:>11,.3f} ms" for value in (it.old, it.new))
+    return f"{name:13}{''.join(cells)}{it.diff / 1e6:>+11,.3f} ms{sure}"
