@@ -20,9 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from train_ledger.config import Config
-from train_ledger.dash import alerts_yml
-from train_ledger.dash.alertmanager import ALERTMANAGER_ARGUMENTS, alertmanager_yml
-from train_ledger.dash.promql import duration
+from train_ledger.dash.alertmanager import ALERTMANAGER_ARGUMENTS
+from train_ledger.dash.deploy import Settings, Target, files_of
 
 __all__ = [
     "SERVERS",
@@ -41,6 +40,7 @@ SERVERS: Mapping[str, tuple[str, ...]] = {
 }
 """Each server, and by which names its program is known: Debian's own first."""
 
+_OURS = "/train-ledger.json"
 _READY_WITHIN_S = 60.0
 _END_GRACE_S = 5.0
 
@@ -68,24 +68,21 @@ def free_port() -> int:
 def paging(folder: Path, config: Config, targets: Sequence[str], receiver: str) -> Iterator[str]:
     """Prometheus scrapes the `targets` ("host:port"), and what it finds reaches `receiver` by Alertmanager.
 
-    Rules, routes and intervals are those that are generated from `config`. Yields Prometheus' address once
-    both are ready. Raises ServerError where one is not installed or does not come up.
+    Rules, routes and intervals are those that `train-ledger deploy` writes for `config`. Yields Prometheus'
+    address once both are ready. Raises ServerError where one is not installed or does not come up.
     """
     alertmanager_port, prometheus_port = free_port(), free_port()
-    (folder / "alerts.yml").write_text(alerts_yml(config.alerts), encoding="utf-8")
-    routes = alertmanager_yml(config, page_receiver=receiver)
-    (folder / "alertmanager.yml").write_text(routes, encoding="utf-8")
-    settings = _prometheus_settings(config, targets, f"127.0.0.1:{alertmanager_port}")
-    (folder / "prometheus.yml").write_text(json.dumps(settings, indent=1), encoding="utf-8")
+    ports = {"127.0.0.1:9093": alertmanager_port, "127.0.0.1:9090": prometheus_port}
+    _write(folder, Settings(config=config, targets=tuple(map(_target, targets)), webhook=receiver), ports)
     alertmanager = (
-        f"--config.file={folder}/alertmanager.yml",
-        f"--storage.path={folder}/alertmanager",
+        f"--config.file={folder}/alertmanager/alertmanager.yml",
+        f"--storage.path={folder}/alertmanager/data",
         f"--web.listen-address=127.0.0.1:{alertmanager_port}",
         *ALERTMANAGER_ARGUMENTS,
     )
     prometheus = (
-        f"--config.file={folder}/prometheus.yml",
-        f"--storage.tsdb.path={folder}/prometheus",
+        f"--config.file={folder}/prometheus/prometheus.yml",
+        f"--storage.tsdb.path={folder}/prometheus/data",
         f"--web.listen-address=127.0.0.1:{prometheus_port}",
     )
     with (
@@ -95,14 +92,23 @@ def paging(folder: Path, config: Config, targets: Sequence[str], receiver: str) 
         yield url
 
 
-def _prometheus_settings(config: Config, targets: Sequence[str], alertmanager: str) -> dict[str, object]:
-    interval = duration(config.alerts.evaluation_interval_s)
-    return {
-        "global": {"scrape_interval": interval, "evaluation_interval": interval},
-        "rule_files": ["alerts.yml"],
-        "alerting": {"alertmanagers": [{"static_configs": [{"targets": [alertmanager]}]}]},
-        "scrape_configs": [{"job_name": "train-ledger", "static_configs": [{"targets": list(targets)}]}],
-    }
+def _target(address: str) -> Target:
+    host, _, port = address.rpartition(":")
+    return Target(host, int(port))
+
+
+def _write(folder: Path, settings: Settings, ports: Mapping[str, int]) -> None:
+    """What is deployed, with the servers at ports of our own, and without the machine's other exporters."""
+    for file in files_of(settings, ("prometheus", "alertmanager")):
+        if file.path.startswith("prometheus/targets/") and not file.path.endswith(_OURS):
+            continue
+        text = file.text
+        for address, port in ports.items():
+            text = text.replace(address, f"127.0.0.1:{port}")
+        path = folder / file.path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch(mode=file.mode)
+        path.write_text(text, encoding="utf-8")
 
 
 @contextlib.contextmanager
