@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from train_ledger.facts import HardwareReading
-from train_ledger.sources.hardware.gpu_fields import RENAMED, XID, XID_COUNT, is_blank, labelled
+from train_ledger.sources.hardware.gpu_fields import RENAMED, XID, is_blank, labelled
 from train_ledger.sources.logs.kernel_log import pci_address
 
 __all__ = ["DcgmPage", "read_page"]
@@ -23,7 +23,10 @@ _MOST_BYTES = 16 << 20
 _MOST_GPUS = 256
 _MOST_FIELDS = 400
 _LONGEST_LINE = 16 << 10
-_CLOCK_EVENTS = "DCGM_EXP_CLOCK_EVENTS_COUNT"
+_EXPORTERS_OWN = "DCGM_EXP_"
+_OF_MANY = frozenset({"xid", "clock_event"})
+"""Labels by which what dcgm-exporter counts by itself has several figures."""
+
 _SAMPLE = re.compile(r"(DCGM_[A-Z0-9_]{1,120})\{(.*)\}\s+(\S{1,40})(?:\s+(-?\d{1,18}))?\s*\Z", re.ASCII)
 _LABEL = re.compile(r'\s*([A-Za-z_]\w{0,99})="((?:[^"\\]|\\.)*)"\s*(?:,|\Z)')
 _ESCAPED = re.compile(r"\\(.)")
@@ -134,9 +137,8 @@ def _add(gpu: _Gpu, name: str, labels: Mapping[str, str], value: float, stamp_ms
         return None
     if name == XID:
         _add_xid(gpu, labels.get("err_code", ""), value, stamp_ms)
-    elif name in (XID_COUNT, _CLOCK_EVENTS):
-        label = "xid" if name == XID_COUNT else "clock_event"
-        if labels.get(label):
+    elif name.startswith(_EXPORTERS_OWN):
+        for label in _OF_MANY & labels.keys():
             gpu.values[labelled(name, label, labels[label])] = value
     elif "nvlink" in labels or "link" in labels:
         if name.endswith("_TOTAL"):
