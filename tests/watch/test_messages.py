@@ -23,6 +23,13 @@ def test_a_page_names_run_alert_and_culprit_in_its_title():
     assert page.id == page_id(INCIDENT.id)
 
 
+def test_where_the_run_still_went_on_the_title_says_what_the_alert_says():
+    page = page_message(Config(), "r42", INCIDENT, {"cause": "none", "ranks": []})
+    assert page.title == "r42: TrainingStepStalled – no step for 95 s"
+    assert "accused" not in page.body
+    assert "still went on" in page.body
+
+
 def test_nobody_accused_is_said_as_such():
     page = page_message(Config(), "r42", INCIDENT, {"cause": "hang.fabric", "ranks": []})
     assert page.title.endswith("hang.fabric, nobody accused")

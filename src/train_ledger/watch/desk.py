@@ -134,12 +134,14 @@ class Desk:
             future = self._workers.submit(respond, self._run_dir, self._config, state, request, self._ending)
             self._answering[incident.id] = place, future
         elif self._answering[incident.id][1].done():
-            self._note_answers(incident, *self._answering.pop(incident.id))
+            self._note_answers(incident, state, *self._answering.pop(incident.id))
 
-    def _note_answers(self, incident: Incident, place: Place | None, future: Future[FirstAnswers]) -> None:
+    def _note_answers(
+        self, incident: Incident, state: RunState, place: Place | None, future: Future[FirstAnswers]
+    ) -> None:
         before = self._answered.get(incident.id)
         self._note_findings(incident.id, place, future)
-        if before is not None and place is not None:
+        if before is not None and place is not None and _stands_again(incident, state, before):
             found = self._found(incident)
             self._post(
                 incident.id, again_message(self._config, self.run_name, incident, place, before, found)
@@ -187,6 +189,15 @@ class Desk:
         self._book.record("notification_done", incident=incident, notification=message, outcome=outcome)
         if incident is not None and incident in self._answered:
             write_draft(self._run_dir, self._config, incident)  # its timeline ends with what was told
+
+
+def _stands_again(incident: Incident, state: RunState, before: Iterable[Place | None]) -> bool:
+    """Whether it stood still before, or somebody has restarted it since.
+
+    A run that comes to a stand by what it was paged for is told by its alerts, where anybody is to be told.
+    """
+    restarted = bool(state.attempts) and state.attempts[-1].started_t > incident.opened_t
+    return restarted or any(place is not None for place in before)
 
 
 def _place(state: RunState) -> Place | None:

@@ -26,6 +26,7 @@ __all__ = [
 ]
 
 _MOST_EVIDENCE = 6
+_LONGEST_IN_A_TITLE = 100
 _KIND_OF_MESSAGE = re.compile(r"-(open|close|update-\d+|repeat-\d+|again-\d+-\w+)\Z")
 
 
@@ -53,7 +54,9 @@ def page_message(
         body.append("The first answers are still being taken; see the page of `train-ledger watch`.")
     else:
         body += _found(verdict)
-    title = f"{run}: {alerts[0].name} – {_accusation(verdict)}" if verdict else f"{run}: {alerts[0].name}"
+    title = f"{run}: {alerts[0].name}"
+    if verdict:
+        title += f" – {_accusation(verdict) if _is_wrong(verdict) else _in_short(alerts[0].summary, run)}"
     details = {
         "run": run,
         "incident": incident.id,
@@ -126,6 +129,15 @@ def _message(
     )
 
 
+def _is_wrong(verdict: Mapping[str, Any]) -> bool:
+    """Whether the verdict names trouble: of a run that still goes on it may find none yet."""
+    return verdict.get("cause") != "none"
+
+
+def _in_short(summary: str, run: str) -> str:
+    return harmless(summary.removeprefix(f"{run}: "), longest=_LONGEST_IN_A_TITLE)
+
+
 def _accusation(verdict: Mapping[str, Any]) -> str:
     ranks = verdict.get("ranks") or []
     cause = str(verdict.get("cause"))
@@ -135,6 +147,9 @@ def _accusation(verdict: Mapping[str, Any]) -> str:
 
 
 def _found(verdict: Mapping[str, Any]) -> Iterable[str]:
+    if not _is_wrong(verdict):
+        yield "When it was looked at, the run still went on."
+        return
     cause = str(verdict.get("cause"))
     yield f"{_accusation(verdict)}: {CAUSES.get(cause, cause)}; confidence {verdict.get('confidence')}"
     yield from (f"- {line}" for line in (verdict.get("evidence") or ())[:_MOST_EVIDENCE])

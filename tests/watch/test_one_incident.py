@@ -1,0 +1,71 @@
+"""A GPU falls off the bus and the run stands still: one page, and none for the stall that follows."""
+
+import pytest
+
+from train_ledger.chaos import fleet
+from watch.test_keeper import Watched, go_on
+
+CULPRIT = 5
+
+
+@pytest.fixture
+def faulty(tmp_path):
+    made = fleet.write(tmp_path / "r42", fault="hang", culprit=CULPRIT, hosts=2, ranks_per_host=4)
+    fall_off_the_bus(made, made.fault_t + 1)
+    watched = Watched(made, tmp_path, made.fault_t + 5)
+    yield watched
+    watched.keeper.close()
+
+
+def fall_off_the_bus(made, t):
+    host, gpu = made.hosts[CULPRIT // 4], CULPRIT % 4
+    folder = made.run_dir.hardware
+    folder.mkdir(exist_ok=True)
+    line = f"{t:.6f} {host} kernel: NVRM: Xid (PCI:0000:{0x10 + gpu:02x}:00): 79, GPU has fallen off the bus."
+    (folder / f"{host}.kern.log").write_text(line + "\n")
+
+
+def turn_for(watched, seconds, by=5.0):
+    for _ in range(round(seconds / by)):
+        watched.clock.t += by
+        watched.keeper.turn()
+
+
+def test_the_stall_that_follows_a_fault_is_not_told(faulty):
+    faulty.turn_until(lambda: "notification_done" in faulty.kinds())
+    (page,) = faulty.messages()
+    assert page["title"].startswith("r42: GpuXidError – XID 79 on ")
+    for word in ("r42", "step", faulty.made.hosts[1], "gpu 1", "XID 79", "rank 5"):
+        assert word in page["body"], word
+    faulty.clock.t = faulty.made.t
+    turn_for(faulty, 1200)
+    stalls = [entry for entry in faulty.entries("alert_fired") if entry["alert"] == "TrainingStepStalled"]
+    assert [entry["inhibited"] for entry in stalls] == [True]
+    faulty.turn_until(lambda: not faulty.keeper._desk._answering)
+    faulty.turn_until(lambda: not faulty.keeper._desk._outbox.waiting())
+    assert [message["title"] for message in faulty.messages()] == [page["title"]]
+
+
+def test_it_is_looked_at_again_once_the_run_stands_still(faulty):
+    faulty.turn_until(lambda: "notification_done" in faulty.kinds())
+    faulty.clock.t = faulty.made.t
+    faulty.turn_until(lambda: len(faulty.entries("verdict")) == 2)
+    assert faulty.entries("verdict")[1]["diagnosis"]["cause"] == "hardware.xid"
+
+
+def test_a_restart_that_stands_still_again_is_a_page(faulty):
+    faulty.turn_until(lambda: "notification_done" in faulty.kinds())
+    faulty.clock.t = go_on(faulty.made, faulty.made.t, attempt=1, steps=range(40, 90), then_silent=200)
+    faulty.turn_until(lambda: len(faulty.entries("notification_done")) == 2)
+    again = faulty.messages()[1]
+    assert (again["level"], "stands still again" in again["title"]) == ("page", True)
+
+
+def test_an_ended_fault_releases_the_stall_that_still_holds(faulty):
+    faulty.turn_until(lambda: "notification_done" in faulty.kinds())
+    faulty.clock.t = faulty.made.t
+    turn_for(faulty, 2700)
+    faulty.turn_until(lambda: len(faulty.entries("notification_done")) == 2)
+    update = faulty.messages()[1]
+    assert update["level"] == "record", "an update to the page, not a second page"
+    assert update["title"] == "r42: also TrainingStepStalled"
