@@ -27,6 +27,7 @@ SERIES = {
         ('xid{code="79"} > 0', []),
         ('step{rank=~".*"}', []),
         ('step{host=""}', []),
+        ('{__name__=~"(step|clock)",run="r42"}', []),
         ('label_replace(dcgm, "uuid", "$1", "UUID", "(.+)") * on (uuid) group_left (run) info', []),
         ("step + on (instance) group_left () max by (instance) (clock)", []),
     ],

@@ -77,3 +77,8 @@ def test_what_is_no_scrape(tmp_path: Path) -> None:
         read_scrape(tmp_path / "binary")
     with pytest.raises(ScrapeError, match="No such file"):
         read_scrape(tmp_path / "nowhere")
+
+
+def test_a_counter_keeps_its_own_name_though_it_does_not_end_as_openmetrics_wants() -> None:
+    text = '# TYPE DCGM_FI_DEV_ECC_SBE_VOL_TOTAL counter\nDCGM_FI_DEV_ECC_SBE_VOL_TOTAL{gpu="0"} 1\n'
+    assert exported_by([("dcgm", text)]).metrics == {"DCGM_FI_DEV_ECC_SBE_VOL_TOTAL": frozenset({"gpu"})}

@@ -7,6 +7,7 @@ a lack; that a metric comes only with its first incident is known by `reasons`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -56,11 +57,14 @@ def _scalar(node: Scalar, series: Series) -> Life:
 
 
 def _selector(node: Selector, series: Series) -> Life:
-    if node.name not in series:
+    named = [node.name] if node.name in series else _matching(node.name, series)
+    if not named:
         return Life(False, None, (Lack(node.name),))
-    known = series[node.name]
-    if known is None:
-        return Life(True, None)
+    known: frozenset[str] = frozenset()
+    for each in map(series.__getitem__, named):
+        if each is None:
+            return Life(True, None)
+        known |= each
     labels = known | _OF_PROMETHEUS
     lacks = tuple(
         Lack(node.name, label)
@@ -68,6 +72,14 @@ def _selector(node: Selector, series: Series) -> Life:
         if label not in labels and _wants_a_value(operator, value)
     )
     return Life(not lacks, labels, lacks)
+
+
+def _matching(pattern: str, series: Series) -> list[str]:
+    """The metrics that a pattern for `__name__` names."""
+    try:
+        return [name for name in series if re.fullmatch(pattern, name)]
+    except re.error:
+        return []
 
 
 def _wants_a_value(operator: str, value: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import urllib.error
 import urllib.request
 from collections.abc import Iterable, Mapping
@@ -15,6 +16,7 @@ from train_ledger.run_dir import read_small
 
 __all__ = ["Exported", "ScrapeError", "exported_by", "fetched", "read_scrape"]
 
+_NAME = re.compile(r"^[A-Za-z_:][\w:]*", re.MULTILINE | re.ASCII)
 _TIMEOUT_S = 10.0
 _LARGEST_BYTES = 256 << 20
 
@@ -46,9 +48,10 @@ def exported_by(scrapes: Iterable[tuple[str, str]]) -> Exported:
 
 
 def _samples(source: str, text: str) -> Iterable[tuple[str, frozenset[str]]]:
+    written = set(_NAME.findall(text))
     try:
         return [
-            (sample.name, frozenset(sample.labels))
+            (_as_written(sample.name, written), frozenset(sample.labels))
             for family in text_string_to_metric_families(text)
             for sample in family.samples
         ]
@@ -56,6 +59,11 @@ def _samples(source: str, text: str) -> Iterable[tuple[str, frozenset[str]]]:
         raise ScrapeError(
             f"{source}: is no text of metrics ({error}); is it the /metrics of an exporter?"
         ) from None
+
+
+def _as_written(name: str, written: set[str]) -> str:
+    """The parser gives every counter the ending of OpenMetrics, which DCGM's counters do not have."""
+    return name if name in written else name.removesuffix("_total")
 
 
 def read_scrape(path: Path) -> tuple[str, str]:
