@@ -184,7 +184,7 @@ class HardwareRecorder:
         return KernelLines(how, self._host, since_t=since_t, place=place)
 
     def _write_kernel(self, kernel: KernelLines) -> None:
-        is_new = bool(kernel.by) and not self._store.kernel.exists()
+        is_new = kernel.is_read and not self._store.kernel.exists()
         if not self._waiting and not is_new:
             return
         try:  # an empty file says that the log was read and told nothing

@@ -92,6 +92,13 @@ def test_without_permission_it_is_said_why(tmp_path: Path) -> None:
     journal.close()
 
 
+def test_where_it_goes_on_without_the_systems_journal_it_is_said(tmp_path: Path) -> None:
+    body = "print('Hint: You are currently not seeing messages of the system.', file=sys.stderr, flush=True)"
+    journal = Journal(since_t=0.0, command=speaks(tmp_path, f"{body}; time.sleep(60)"))
+    assert ended(journal) == "journalctl says: Hint: You are currently not seeing messages of the system."
+    journal.close()
+
+
 def test_it_ends_with_us(tmp_path: Path) -> None:
     journal = Journal(since_t=0.0, command=speaks(tmp_path, "time.sleep(60)"))
     assert journal._process is not None

@@ -52,3 +52,15 @@ def test_trouble_is_told_once(tmp_path: Path) -> None:
     lines.poll()
     assert lines.trouble() is None
     lines.close()
+
+
+def test_it_is_read_when_it_is_sure_that_it_can_be(tmp_path: Path) -> None:
+    lines = KernelLines(str(tmp_path / "kern.log"), "n7", since_t=0.0)
+    for _ in range(5):
+        lines.poll()
+    assert not lines.is_read
+    (tmp_path / "kern.log").touch()
+    lines.poll()
+    assert lines.is_read
+    lines.close()
+    assert not lines.is_read

@@ -11,7 +11,17 @@ import math
 import re
 from collections.abc import Mapping
 
-__all__ = ["PROFILING", "RENAMED", "WANTED", "XID", "XID_COUNT", "is_blank", "labelled", "xids_told"]
+__all__ = [
+    "PROFILING",
+    "RENAMED",
+    "SMALLEST_BLANK",
+    "WANTED",
+    "XID",
+    "XID_COUNT",
+    "is_blank",
+    "labelled",
+    "xids_told",
+]
 
 XID = "DCGM_FI_DEV_XID_ERRORS"
 """The code that DCGM saw last, 0 for none."""
@@ -82,6 +92,7 @@ WANTED: tuple[str, ...] = (*(f"DCGM_FI_DEV_{name}" for name in (*_STATE, *_MEMOR
 """What the alerts and the drawings are made of: state, memory, errors, activity and traffic."""
 
 _INT32_BLANK, _FP64_BLANK, _INT64_BLANK = 0x7FFFFFF0, float(1 << 47), float(0x7FFFFFFFFFFFFFF0)
+SMALLEST_BLANK = float(_INT32_BLANK)
 _KINDS_OF_BLANK = 4
 """Not set, not found, not supported, not permitted: the blank value and the three after it."""
 

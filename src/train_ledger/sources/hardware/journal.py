@@ -18,7 +18,7 @@ from train_ledger.sources.hardware.kernel_message import KernelMessage, matters
 
 __all__ = ["Journal"]
 
-_COMMAND = ("journalctl", "-k", "-f", "-q", "--no-pager", "--no-tail", "-o", "short-unix")
+_COMMAND = ("journalctl", "-k", "-f", "--no-pager", "--no-tail", "-o", "short-unix")
 _MOST_BYTES = 4 << 20
 _PIECE_BYTES = 64 << 10
 _AGAIN_S = 60.0
@@ -72,6 +72,7 @@ class Journal:
         out, error = _pipes(process)
         lines = self._lines(_arrived(out.fileno()))
         self._said = (self._said + _arrived(error.fileno()))[-_PIECE_BYTES:]
+        self._complain("journalctl says")
         if ended:
             self._end(process)
         return [message for line in lines if (message := self._message(line)) is not None]
@@ -89,11 +90,18 @@ class Journal:
         status = process.wait()
         for pipe in _pipes(process):
             pipe.close()
-        said = self._said.decode("utf-8", "replace").strip().splitlines()
-        self.trouble = f"journalctl ended with {status}" + (f": {said[-1][:200]}" if said else "")
+        self.trouble = f"journalctl ended with {status}"
+        self._complain(self.trouble)
         self._process, self._left, self._said = None, b"", b""
         self._told_t = self._last_t
         self._again_s = time.monotonic() + _AGAIN_S
+
+    def _complain(self, front: str) -> None:
+        """Where its user may not read the system's journal it goes on, and says so on standard error."""
+        said = self._said.decode("utf-8", "replace").split("\n")
+        first = next((it.strip() for it in said if it.strip()), "")
+        if first:
+            self.trouble = f"{front}: {first[:200]}"
 
     def _lines(self, data: bytes) -> list[str]:
         *whole, self._left = (self._left + data).split(b"\n")

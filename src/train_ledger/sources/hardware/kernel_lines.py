@@ -19,6 +19,7 @@ from train_ledger.sources.hardware.kmsg import Kmsg
 
 __all__ = ["KernelLines"]
 
+_SURE_POLLS = 3
 _WHAT_TO_DO = (
     "run with CAP_SYSLOG, as a member of the group systemd-journal or adm, or name a file by kernel_log in "
     "[hardware]"
@@ -49,6 +50,7 @@ class KernelLines:
         self._host = host
         self._bursts = Bursts()
         self._told: str | None = None
+        self._polls = 0
         self.not_observed: str | None = None
         self._source = self._opened(how, since_t, place)
 
@@ -77,6 +79,7 @@ class KernelLines:
         """The lines since the last look."""
         if self._source is None:
             return []
+        self._polls += 1
         try:
             messages = self._source.poll()
         except OSError as error:
@@ -84,6 +87,13 @@ class KernelLines:
             self.close()
             return []
         return [it.line(self._host) for it in self._bursts.pass_on(messages, time.monotonic())]
+
+    @property
+    def is_read(self) -> bool:
+        """Whether it is sure that the kernel's lines would be told; journalctl says late that it may not."""
+        if self._source is None or isinstance(self._source, Kmsg):
+            return self._source is not None
+        return self._polls > _SURE_POLLS and self._source.trouble is None
 
     def rest(self) -> list[str]:
         """What a burst left to be told, when nobody will look any more."""

@@ -11,10 +11,12 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from train_ledger.facts import HardwareReading
 from train_ledger.fields import read_number, written_number
 from train_ledger.run_dir import parsed_json
-from train_ledger.sources.hardware.gpu_fields import RENAMED, is_blank
+from train_ledger.sources.hardware.gpu_fields import RENAMED, SMALLEST_BLANK, is_blank
 from train_ledger.sources.logs.kernel_log import pci_address
 
 __all__ = ["BadReadingError", "line_of", "reading_of"]
@@ -23,6 +25,7 @@ _LATEST_T = 1e11
 _LARGEST_INDEX = 1 << 20
 _MOST_FIELDS = 1000
 _LONGEST_WORD = 200
+_decode = msgspec.json.Decoder().decode
 _OWN_KEYS = frozenset({"t", "host", "gpu", "uuid", "pci", "device", "port", "by", "not_observed"})
 
 
@@ -81,12 +84,20 @@ def reading_of(data: bytes, *, host: str | None = None, source: str = "") -> Har
 
 def _object(data: bytes) -> Mapping[str, Any]:
     try:
-        line = parsed_json(data)
-    except ValueError as error:
-        raise BadReadingError("not_json") from error
+        line = _decode(data)
+    except (msgspec.DecodeError, RecursionError):
+        line = _leniently(data)
     if not isinstance(line, dict):
         raise BadReadingError("not_object")
     return line
+
+
+def _leniently(data: bytes) -> Any:
+    """Bare NaN and Infinity and very large numbers are taken, too."""
+    try:
+        return parsed_json(data)
+    except ValueError as error:
+        raise BadReadingError("not_json") from error
 
 
 def _index(line: Mapping[str, Any], key: str) -> int | None:
@@ -119,9 +130,12 @@ def _words(value: object) -> tuple[str, ...]:
 def _values(line: Mapping[str, Any]) -> dict[str, float]:
     found: dict[str, float] = {}
     for name, value in line.items():
-        if name in _OWN_KEYS or len(found) >= _MOST_FIELDS:
+        if name in _OWN_KEYS:
             continue
-        number = read_number(value)
-        if number is not None and not (name.startswith("DCGM_") and is_blank(number)):
-            found[RENAMED.get(name, name)] = number
+        number = value if type(value) is float else read_number(value)
+        if number is None or (not number < SMALLEST_BLANK and name.startswith("DCGM_") and is_blank(number)):
+            continue
+        found[RENAMED.get(name, name)] = number
+        if len(found) >= _MOST_FIELDS:
+            break
     return found
