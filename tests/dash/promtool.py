@@ -41,6 +41,10 @@ def steady(value: float, minutes: float) -> str:
     return f"{value:g}x{round(minutes * 12)}"
 
 
+def no_number(minutes: float) -> str:
+    return " ".join(["NaN"] * round(minutes * 12))
+
+
 def counting(start: float, minutes: float, by: float = 5) -> str:
     return f"{start:g}+{by:g}x{round(minutes * 12)}"
 
@@ -82,9 +86,12 @@ def replay(
     *,
     rules: tuple[Rule, ...] = RULES,
     alerts: Alerts | None = None,
-    interval_s: float = 5,
 ) -> None:
-    """`expected`: for each "ALERT at MINUTE" for what it must fire then: runs, or whole sets of labels."""
+    """`expected`: for each "ALERT at MINUTE" for what it must fire then: runs, or whole sets of labels.
+
+    Judged as often as `alerts` says: where nothing depends on seconds, seldom.
+    """
+    alerts = alerts or Alerts()
     by_name = {rule.name: rule for rule in rules}
     tests = []
     for key, wanted in expected.items():
@@ -92,7 +99,8 @@ def replay(
         labels = [{"run": it} if isinstance(it, str) else dict(it) for it in wanted]
         told = [{"exp_labels": {**it, "level": by_name[name].level}} for it in labels]
         tests.append({"eval_time": _at(minute), "alertname": name, "exp_alerts": told})
-    _run(tmp_path, _bare(alerts_yml(alerts or Alerts(), rules=rules)), input_series, tests, interval_s)
+    judged_s = alerts.evaluation_interval_s
+    _run(tmp_path, _bare(alerts_yml(alerts, rules=rules)), input_series, tests, judged_s)
 
 
 def replay_summary(
@@ -137,15 +145,14 @@ def _run(
     rules: str,
     input_series: list[dict[str, str]],
     tests: list[dict[str, Any]],
-    interval_s: float = 5,
+    judged_s: float = 5,
     kind: str = "alert_rule_test",
 ) -> None:
     (tmp_path / "alerts.yml").write_text(rules)
-    interval = f"{interval_s:g}s"
     document = {
         "rule_files": ["alerts.yml"],
-        "evaluation_interval": interval,
-        "tests": [{"interval": interval, "input_series": input_series, kind: tests}],
+        "evaluation_interval": f"{judged_s:g}s",
+        "tests": [{"interval": "5s", "input_series": input_series, kind: tests}],
     }
     (tmp_path / "test.yml").write_text(json.dumps(document))
     promtool("test", "rules", str(tmp_path / "test.yml"))

@@ -55,14 +55,18 @@ def rows(draw: st.DrawFn) -> list[dict[str, Any]]:
     """What one stretch of lines has in common and how it goes on."""
     fields = draw(
         st.lists(
-            st.sampled_from(["loss", "step_time_s", "ckpt_s", "num_ooms", "skipped", "mine"]), unique=True
+            st.sampled_from(
+                ["loss", "step_time_s", "ckpt_s", "num_ooms", "skipped", "consumed_samples", "mine"]
+            ),
+            unique=True,
         )
     )
     every = draw(st.sampled_from([1, 1, 2, 7]))
-    seconds = draw(st.sampled_from([1.0, 1.0, 0.5, 30.0]))
+    seconds = draw(st.sampled_from([1.0, 1.0, 0.5, 30.0, 100.0]))
     timed = draw(st.sampled_from([seconds, 1.0, 0.0, -1.0]))
     sparse = draw(st.sampled_from([0, 0, 3]))
     odd_at, odd = draw(st.integers(0, 50)), draw(st.sampled_from([(-2.0, 1), (8.0, 1), (seconds, 3)]))
+    uneven = draw(st.sampled_from([99, 99, 5]))
     lines = []
     for place in range(draw(st.integers(1, 40))):
         values = {
@@ -71,6 +75,7 @@ def rows(draw: st.DrawFn) -> list[dict[str, Any]]:
             "ckpt_s": float(place % 5 == 0),
             "num_ooms": place,
             "skipped": 1,
+            "consumed_samples": 64 * place if place < uneven else place * place,
         }
         told = {name: values.get(name, 1.5) for name in fields if not sparse or place % sparse == 0}
         passed_s, stride = odd if place == odd_at else (seconds, every)

@@ -14,13 +14,15 @@ from statistics import median
 from train_ledger.config import Alerts
 from train_ledger.ledger.attempts import restarts
 from train_ledger.ledger.pace import told_s
-from train_ledger.ledger.state import Attempt, RankState, RunState
+from train_ledger.ledger.state import Attempt, DataRegress, RankState, RunState
 
 __all__ = [
     "checkpoint_due_t",
+    "effective_fraction",
     "first_started_t",
     "last_loss_finite",
     "lost_ranks",
+    "recent_data_regresses",
     "recent_failed_saves",
     "restarts_since",
     "silent_ranks",
@@ -33,7 +35,7 @@ _FEWEST_SAVES = 3
 _SILENT_S = 600.0
 """After such a silence the figures of a rank's last step are no figures of now."""
 
-_STEPS_MOVE = frozenset({"running", "recovering", "numeric_fault"})
+_STEPS_MOVE = frozenset({"running", "recovering", "numeric_fault", "hardware_fault"})
 
 
 def last_loss_finite(rank: RankState) -> bool:
@@ -133,3 +135,20 @@ def checkpoint_due_t(state: RunState, alerts: Alerts) -> float | None:
     resumed_t = state.attempts[-1].first_step_t if state.attempts else None
     patience_s = max(alerts.checkpoint_missed_floor_s, alerts.checkpoint_missed_factor * usual_s)
     return max(saved_t[-1], resumed_t or saved_t[-1]) + patience_s
+
+
+def effective_fraction(state: RunState, alerts: Alerts) -> float | None:
+    """The share of the window that brought the run further; None while too little of it is known.
+
+    The launcher's own figure does not come in: of a run that is dead it says nothing new.
+    """
+    known = state.productive
+    if known is None or state.t - known.since_t < alerts.effective_from_age_s:
+        return None
+    return known.fraction
+
+
+def recent_data_regresses(state: RunState, alerts: Alerts) -> list[DataRegress]:
+    """Restarts at other data, for as long as a failed save is told; oldest first."""
+    since_t = state.t - alerts.checkpoint_window_s
+    return [regress for regress in state.data_regresses if regress.t > since_t]

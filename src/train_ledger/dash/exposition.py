@@ -22,6 +22,8 @@ from train_ledger.dash.conditions import (
     silent_ranks,
     slow_saves,
 )
+from train_ledger.dash.goodput_metrics import goodput_metrics
+from train_ledger.dash.hardware_metrics import hardware_text
 from train_ledger.dash.metric_text import (
     LONGEST_NAME,
     escaped,
@@ -67,7 +69,8 @@ class Exposition:
         members = self._members(state)
         of_run, facts = self._of_run(state, members), self._facts(state, members)
         of_ranks = self._of_ranks(members, silent_ranks(state))
-        return "".join([*of_run, of_ranks, *facts, *self._unknown_fields(members)])
+        told = (*goodput_metrics(state), hardware_text(state))
+        return "".join([*of_run, of_ranks, *facts, *told, *self._unknown_fields(members)])
 
     def _of_ranks(self, members: list[_Member], silent: frozenset[int]) -> str:
         """What the ranks' own lines say; made anew only where one of them said something, or fell silent."""
@@ -159,8 +162,10 @@ class Exposition:
             "How many of the newest saves in a row, two at most, took far longer than usual.",
             float(slow_saves(state, alerts)),
         )
+        known = {"effective_fraction": state.productive.fraction} if state.productive else {}
         for name in ("effective_fraction", "mfu_baseline"):
-            yield FIELDS[name].metric, gauge, _help(FIELDS[name]), written[name]
+            told = written[name] if written[name] is not None else known.get(name)
+            yield FIELDS[name].metric, gauge, _help(FIELDS[name]), told
 
     def _facts(self, state: RunState, members: list[_Member]) -> Iterator[str]:
         lost = lost_ranks(state, self._config.alerts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from statistics import median_high
 
@@ -25,6 +25,11 @@ class AttemptFold:
         self._began: dict[int, float] = {}
         self._first: dict[int, tuple[int, float]] = {}
         self._last: dict[int, int] = {}
+
+    @property
+    def began_t(self) -> Mapping[int, float]:
+        """Each rank's first line in this attempt, on its own clock."""
+        return self._began
 
     def heard(self, rank: int, t: float) -> None:
         """`t` is a rank's first line in this attempt, on its own clock."""

@@ -16,6 +16,7 @@ from train_ledger.facts import Event, Fact, Fault, HardwareReading, PlainStep, S
 from train_ledger.fields import read_number, read_world_size
 from train_ledger.ledger.attempts import AttemptFold
 from train_ledger.ledger.clock import HostClocks
+from train_ledger.ledger.course import Course
 from train_ledger.ledger.hardware.hardware import HardwareFold
 from train_ledger.ledger.hardware.standing import Standing, clocks_of
 from train_ledger.ledger.limits import p50_step_s, stall_limit
@@ -75,6 +76,7 @@ class Fold:
         self._starts = Starts()
         self._saves = Saves()
         self._clocks = HostClocks()
+        self._course = Course(self._alerts.effective_window_s)
         self._standing = Standing()
         self._leads: dict[int, float] = {}
         self._trends = RunTrends()
@@ -174,10 +176,16 @@ class Fold:
         times = rank.carried(steps)
         if times is None or rank.step is None or rank.step_t is None:
             return False
+        leads = self._course.follows(rank.rank, rank.attempt)
+        if leads and not self._course.are_even(rank, times):
+            return False
         before = (rank.step, rank.step_t)
         self._trends.add_all(rank.attempt, rank.rank, steps, times, before, self._alerts)
         lap = rank.go_on(steps, times, last)
-        self._clocks.completed(rank.rank, lap, [step.step for step in steps], times)
+        numbers = [step.step for step in steps]
+        self._clocks.completed(rank.rank, lap, numbers, times)
+        if leads:
+            self._course.went_on(lap, steps, numbers, times, before[1])
         return True
 
     def add_all(self, facts: Iterable[Fact]) -> None:
@@ -194,9 +202,12 @@ class Fold:
         if fact.attempt < rank.attempt:
             self._attempt(fact.attempt).reached(rank.rank, fact.step)
             return
+        before = self._course.before(rank) if self._course.follows(rank.rank, fact.attempt) else None
         lap = rank.add_step(fact)
         if lap is None or rank.step_t is None:
             return
+        if before is not None:
+            self._course.completed(rank, fact, lap, before)
         self._attempt(rank.attempt).completed(rank.rank, fact.step, rank.step_t)
         self._clocks.completed(rank.rank, lap, (fact.step,), (rank.step_t,))
         self._trends.add(rank.rank, fact, rank.step_t, rank.timing, self._alerts)
@@ -207,6 +218,8 @@ class Fold:
         if fact.name == "run_start":
             attempt = self._attempt(fact.attempt)
             attempt.world_size = attempt.world_size or read_world_size(fact.details.get("world_size"))
+        elif fact.name == "run_end":
+            self._course.ended(rank.rank, fact.attempt)
         elif fact.name in SAVE_EVENTS:
             self._saves.add(fact, rank.rank, fact.t + rank.clock.shift_s, rank.step)
 
@@ -252,6 +265,7 @@ class Fold:
         folded = self._attempts.get(current)
         world_size = (folded.world_size if folded else None) or self._world_size
         gpus, ports = self._hardware_shown(world_size)
+        regresses = self._course.regressed(self._leads)
         run = RunState(
             run=self.run,
             t=t,
@@ -269,8 +283,14 @@ class Fold:
             attempts=attempts,
             checkpoints=self._saves.shown(current, self._on_zero),
             by_logs=by_logs,
+            productive=self._course.productive(
+                t, self._alerts.effective_window_s, self._attempts, self._leads
+            ),
+            data_regress_total=regresses[0],
+            data_regresses=regresses[1],
             gpus=gpus,
             ports=ports,
+            not_observed=self._hardware.not_observed(),
         )
         like = comparable(self._attempts.values(), run, self._world_size)
         speed = speed_of(

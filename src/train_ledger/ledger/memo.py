@@ -19,7 +19,20 @@ from typing import Any
 
 import train_ledger
 from train_ledger import facts
-from train_ledger.ledger import attempts, clock, fold, losses, pace, phases, rank, saves, starts
+from train_ledger.ledger import (
+    attempts,
+    clock,
+    course,
+    effective,
+    fold,
+    losses,
+    pace,
+    phases,
+    positions,
+    rank,
+    saves,
+    starts,
+)
 from train_ledger.ledger.fold import Fold
 from train_ledger.ledger.hardware import clocks, counters, gpu, hardware, kernel, port, standing
 from train_ledger.ledger.trends import (
@@ -40,6 +53,7 @@ __all__ = ["MemoError", "code_version", "from_plain", "put_down", "take_up", "to
 
 _MODULES: tuple[ModuleType, ...] = (
     *(attempts, clock, facts, fold, losses, pace, phases, rank, saves, starts),
+    *(course, effective, positions),
     *(clocks, counters, gpu, hardware, kernel, port, standing),
     *(figures, fragmentation, grad_norms, mfu, own_work, rank_trends, run_trends, slots, stages),
     *(step_times, waits),

@@ -13,7 +13,17 @@ from train_ledger.answer import STATES
 from train_ledger.ledger.hardware.records import GpuState, PortState
 from train_ledger.ledger.trends.figures import Fragmented, Speed
 
-__all__ = ["STATES", "Attempt", "Checkpoints", "FailedSave", "GpuState", "PortState", "RankState", "RunState"]
+__all__ = [
+    "STATES",
+    "Attempt",
+    "Checkpoints",
+    "DataRegress",
+    "FailedSave",
+    "GpuState",
+    "PortState",
+    "RankState",
+    "RunState",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +110,30 @@ class Checkpoints:
 
 
 @dataclass(frozen=True, slots=True)
+class Productive:
+    """How much time brought the run further than ever before.
+
+    `total_s` seconds did since `since_t`, from when on that is known; `fraction` is their share of the last
+    `effective_window_s`, or of the time since `since_t` where that is shorter.
+    """
+
+    since_t: float
+    total_s: float
+    fraction: float
+
+
+@dataclass(frozen=True, slots=True)
+class DataRegress:
+    """After a restart the run stood at `position` (samples, or tokens) at `step`; it had stood at `was`."""
+
+    attempt: int
+    step: int
+    t: float
+    position: int
+    was: int
+
+
+@dataclass(frozen=True, slots=True)
 class RunState:
     """A run as known at `t`.
 
@@ -112,7 +146,12 @@ class RunState:
     `state`; of a stall, when the last step was completed.
     `ranks` holds those that were heard in this attempt. `by_logs` says that logs tell of them, in which most
     are not named at all and some now and then: their silence means nothing. `speed` is how its pace develops.
+    `unreadable` says why the run cannot be read now, since `unreadable_since_t`; whoever follows it fills it
+    in, since no fact can tell.
+    `productive` is None where nothing was heard of the run. `data_regress_total` counts how often it went on
+    at other data than it had stood at, and `data_regresses` are the newest of these.
     `gpus` and `ports` are those that are read, and GPUs of ranks of which a kernel speaks; by host and index.
+    `not_observed` says what the hardware of each host does not tell.
     """
 
     run: str
@@ -132,8 +171,14 @@ class RunState:
     attempts: tuple[Attempt, ...] = ()
     checkpoints: Checkpoints = field(default_factory=Checkpoints)
     by_logs: bool = False
+    productive: Productive | None = None
+    unreadable: str | None = None
+    unreadable_since_t: float | None = None
+    data_regress_total: int = 0
+    data_regresses: tuple[DataRegress, ...] = ()
     gpus: tuple[GpuState, ...] = ()
     ports: tuple[PortState, ...] = ()
+    not_observed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     speed: Speed = field(default_factory=Speed)
 
     @property

@@ -12,10 +12,14 @@ from __future__ import annotations
 
 from train_ledger.dash.rule import Inhibition, Recording, Rule
 from train_ledger.dash.rules.checkpoints import CHECKPOINT_RULES
+from train_ledger.dash.rules.goodput import GOODPUT_RECORDINGS, GOODPUT_RULES
+from train_ledger.dash.rules.gpus import HARDWARE_RECORDINGS
+from train_ledger.dash.rules.hardware import HARDWARE_RULES
 from train_ledger.dash.rules.losses import LOSS_RULES
 from train_ledger.dash.rules.recordings import SHARED_RECORDINGS
 from train_ledger.dash.rules.restarts import RESTART_RULES
 from train_ledger.dash.rules.steps import STEP_RULES
+from train_ledger.dash.rules.telemetry import TELEMETRY_RECORDINGS, TELEMETRY_RULES
 
 __all__ = ["INHIBITIONS", "RECORDINGS", "RULES"]
 
@@ -27,7 +31,20 @@ INHIBITIONS = (
     Inhibition(sources=frozenset({"GpuXidError"}), targets=frozenset({"GpuClockLow"}), equal=("run", "host")),
 )
 
-RULES: tuple[Rule, ...] = (*STEP_RULES, *LOSS_RULES, *RESTART_RULES, *CHECKPOINT_RULES)
+RULES: tuple[Rule, ...] = (
+    *STEP_RULES,
+    *LOSS_RULES,
+    *RESTART_RULES,
+    *CHECKPOINT_RULES,
+    *GOODPUT_RULES,
+    *TELEMETRY_RULES,
+    *HARDWARE_RULES,
+)
 
-RECORDINGS: tuple[Recording, ...] = (*SHARED_RECORDINGS,)
+RECORDINGS: tuple[Recording, ...] = (
+    *SHARED_RECORDINGS,
+    *GOODPUT_RECORDINGS,
+    *TELEMETRY_RECORDINGS,
+    *HARDWARE_RECORDINGS,
+)
 """In the order in which they are computed: one may read those before it."""

@@ -31,6 +31,7 @@ def age_of(metric: str) -> str:
 
 
 SHARED_RECORDINGS: tuple[Recording, ...] = (
+    Recording("train:judge_awake:bool", "vector(1)"),
     Recording(
         "train:clock_offset:seconds",
         """max by (instance) (timestamp(train_exporter_clock_seconds) - train_exporter_clock_seconds)
@@ -42,14 +43,17 @@ or on (instance) 0 * max by (instance) (train_stall_threshold_seconds)""",
 != on (run) group_left () max by (run) (train_restart_total)""",
     ),
     Recording(
+        "run:train_attempt_age:seconds",
+        of("min by (run)", age_of("train_attempt_started_timestamp_seconds")),
+    ),
+    Recording(
         "run:train_step_age:seconds",
         of(
             "quantile by (run)",
             "0.5",
             of("min by (run, rank)", age_of("train_last_step_completed_timestamp_seconds")),
         )
-        + "\nor on (run) "
-        + of("min by (run)", age_of("train_attempt_started_timestamp_seconds")),
+        + "\nor on (run) run:train_attempt_age:seconds",
     ),
     Recording(
         "run:train_stall_threshold:seconds",

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from train_ledger.config import Alerts
 from train_ledger.dash.rule import Firing, Rule
-from train_ledger.dash.rules.words import QUIET_AFTER_THE_END, of_run, place_of_run, place_of_run_promql
+from train_ledger.dash.rules.words import (
+    AWAKE,
+    QUIET_AFTER_THE_END,
+    of_run,
+    place_of_run,
+    place_of_run_promql,
+)
 from train_ledger.ledger.state import RunState
 
 __all__ = ["STEP_RULES"]
@@ -27,7 +33,8 @@ STEP_RULES: tuple[Rule, ...] = (
         name="TrainingStepStalled",
         level="page",
         promql="run:train_step_age:seconds > on (run) run:train_stall_threshold:seconds"
-        + QUIET_AFTER_THE_END,
+        + QUIET_AFTER_THE_END
+        + AWAKE,
         summary="{{ $labels.run }}: no step completed for {{ $value | humanizeDuration }}"
         + place_of_run_promql(),
         runbook="trainingstepstalled",

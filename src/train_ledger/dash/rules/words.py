@@ -12,6 +12,7 @@ from train_ledger.ledger.state import RunState
 from train_ledger.render import harmless, ranks_in_words
 
 __all__ = [
+    "AWAKE",
     "QUIET_AFTER_THE_END",
     "clock",
     "grew",
@@ -68,6 +69,10 @@ def _number_of(query: str, text: str) -> str:
 def ranks_told(ranks: Iterable[int]) -> str:
     return harmless(ranks_in_words(ranks), longest=120)
 
+
+AWAKE = """
+and on () (count_over_time(train:judge_awake:bool[1m]) * $evaluation_interval_s >= 15)"""
+"""After a pause of Prometheus itself everything seems old until it was scraped again."""
 
 QUIET_AFTER_THE_END = "\nunless on (run) (run:train_run_finished:bool == 1)"
 
