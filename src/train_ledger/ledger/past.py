@@ -11,10 +11,12 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from train_ledger.config import Config
-from train_ledger.facts import Fact
+from train_ledger.facts import Fact, Fault, HardwareReading
 from train_ledger.ledger.fold import Fold
 
-__all__ = ["Dated", "dated", "known_at"]
+__all__ = ["Dated", "dated", "known_at", "known_with_hardware"]
+
+_OfHardware = HardwareReading | Fault
 
 
 class Dated(NamedTuple):
@@ -55,3 +57,13 @@ def known_at(facts: Iterable[Fact], t: float) -> list[Fact]:
     A fact without a time is taken as known: who read it could not say when it was written.
     """
     return [it.fact for it in dated(facts) if it.t is None or it.t <= t]
+
+
+def known_with_hardware(
+    facts: Iterable[Fact], hardware: Iterable[_OfHardware], t: float
+) -> tuple[list[Fact], list[_OfHardware]]:
+    """As `known_at`, and those of what hosts recorded of their hardware, each by the clock of its host."""
+    past = dated(facts)
+    lead_of = {it.fact.host: it.lead_s for it in past}
+    told = [it for it in hardware if it.t is None or it.t - lead_of.get(it.host, 0.0) <= t]
+    return [it.fact for it in past if it.t is None or it.t <= t], told

@@ -17,7 +17,7 @@ from train_ledger.config import Config
 from train_ledger.dash import RULES
 from train_ledger.fields import LARGEST_WORLD_SIZE, read_world_size
 from train_ledger.hang import REPRODUCE, reproduced_by
-from train_ledger.ledger import Fold, RunState, gpu_price_per_hour, has_gpus, impact, known_at
+from train_ledger.ledger import Fold, RunState, gpu_price_per_hour, has_gpus, impact, known_with_hardware
 from train_ledger.ops.commands import next_commands
 from train_ledger.ops.deaths import ranks_here
 from train_ledger.ops.evidence import gather
@@ -123,12 +123,19 @@ class Observed(NamedTuple):
 def observe(run_dir: RunDir, config: Config, at: float | None = None) -> Observed:
     """The run as known at `at` (None: now), folded from everything its ranks wrote, else from its logs.
 
+    What was recorded of its hosts' hardware is folded beside it.
+
     Raises RunDirError where run.json cannot be used.
     """
     run = run_dir.read_run()
     fold = Fold(run_dir.name_in(run), config, run)
     read = read_run(run_dir)
-    fold.add_all(read.facts if at is None else known_at(read.facts, at))
+    facts, hardware = (
+        (read.facts, read.hardware) if at is None else known_with_hardware(read.facts, read.hardware, at)
+    )
+    fold.add_all(facts)
+    for told in hardware:
+        fold.add_hardware(told)
     state = fold.state(fold.carried(time.time()) if at is None else at)
     return Observed(state, tuple(_not_read(run, read)))
 
