@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+from dash.grafana import rich_run
 from train_ledger.cli import app
+from train_ledger.config import Config
+from train_ledger.dash.exporter import Exporter
+from train_ledger.run_dir import RunDir
 
 pytest.importorskip("grafana_foundation_sdk")
 
@@ -91,3 +96,24 @@ def test_a_file_in_the_place_of_the_folder_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("")
     said = deploy("--out", str(tmp_path / "out"), "--only", "dcgm", status=2)
     assert said.count("\n") == 1
+
+
+def test_nothing_of_it_is_missing_where_everything_is_exported(tmp_path: Path) -> None:
+    """By `lint`: no alert that can never fire, no panel that shows nothing."""
+    run_dir, now = RunDir(tmp_path / "r42"), time.time()
+    rich_run.write_history(run_dir, now)
+    exporter = Exporter(run_dir, Config(), clock=lambda: now)
+    while not exporter.poll():
+        pass
+    scrapes = {
+        "sidecar": exporter.metrics() or "",
+        "dcgm": rich_run.dcgm_text("node000"),
+        "node": rich_run.node_text(),
+    }
+    exporter.close()
+    for name, text in scrapes.items():
+        (tmp_path / name).write_text(text)
+    deploy("--out", str(tmp_path / "out"))
+    files = [word for name in scrapes for word in ("--file", str(tmp_path / name))]
+    answer = CliRunner().invoke(app, ["lint", str(tmp_path / "out"), *files])
+    assert answer.exit_code == 0, answer.output

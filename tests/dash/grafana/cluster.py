@@ -13,9 +13,10 @@ import httpx
 
 from dash.grafana import rich_run
 from dash.test_prometheus import free_port, running_process, wait_until_ready
-from train_ledger.config import Config
+from train_ledger.config import Alerts, Config
 from train_ledger.dash.deploy import Settings, files_of, put
 from train_ledger.dash.exporter import Exporter
+from train_ledger.dash.exposition import Exposition
 from train_ledger.dash.scrapes import serving
 from train_ledger.run_dir import RunDir
 
@@ -26,6 +27,11 @@ def cluster(folder: Path) -> Iterator[httpx.Client]:
     run_dir = RunDir(folder / "r42")
     step = rich_run.write_history(run_dir, time.time())
     exporters = [Exporter(run_dir, Config(), [host]) for host in rich_run.HOSTS]
+    whole, exposition = Exporter(run_dir, Config()), Exposition(Config())
+
+    def of_keeper() -> bytes:
+        return exposition.text_of_run(whole.state).encode()
+
     with ExitStack() as stack:
         told = {
             "train-ledger": [stack.enter_context(exporter.serve(port=0)) for exporter in exporters],
@@ -34,9 +40,9 @@ def cluster(folder: Path) -> Iterator[httpx.Client]:
                 for how in zip(rich_run.HOSTS, ("Hostname", "hostname"), strict=True)
             ],
             "node-exporter": [stack.enter_context(_fixed(rich_run.node_text()))],
-            "keeper": [],
+            "keeper": [stack.enter_context(serving(of_keeper, "127.0.0.1", 0))],
         }
-        stack.enter_context(_going_on(run_dir, step, exporters))
+        stack.enter_context(_going_on(run_dir, step, [*exporters, whole]))
         yield stack.enter_context(_prometheus(folder / "deployed", told))
 
 
@@ -46,7 +52,8 @@ def _fixed(text: str) -> AbstractContextManager[str]:
 
 @contextmanager
 def _prometheus(folder: Path, told: dict[str, list[str]]) -> Iterator[httpx.Client]:
-    put(folder, files_of(Settings(), ["prometheus"]))
+    settings = Settings(config=Config(alerts=Alerts(effective_from_age_s=60.0)))  # of a run so young
+    put(folder, files_of(settings, ["prometheus"]))
     for kind, urls in told.items():
         # The ports of a network card are told by address: the host that ranks name is put in its place.
         labels = {"instance": f"{rich_run.HOSTS[0]}:9100"} if kind == "node-exporter" else {}

@@ -12,7 +12,8 @@ from train_ledger.run_dir import RunDir
 
 HOSTS = ("node000", "node001")
 RANKS_PER_HOST = 2
-SAVES = (100, 200, 300, 400, 500)
+STEP_S = 10.0
+SAVES = range(100, 900, 100)
 
 
 def uuid_of(host: str, gpu: int) -> str:
@@ -27,13 +28,15 @@ def ranks() -> Iterator[tuple[int, str, int]]:
 
 
 def step_line(t: float, rank: int, step: int, **others: object) -> dict[str, object]:
-    """Every field that there is, and torchtitan's spans."""
+    """Every field that there is, and torchtitan's spans; rank 3 works longer than its peers."""
     figures = {name: float(step) if field.kind == "counter" else 1.0 for name, field in FIELDS.items()}
-    figures |= {"ckpt_s": 0.0, "data_wait_s": 0.01, "compute_s": 0.8, "comm_wait_s": 0.1, "gc_s": 0.0}
+    own_s = 8.0 if rank == 3 else 5.0
+    times = {"step_time_s": STEP_S, "compute_s": own_s, "comm_wait_s": 8.5 - own_s, "data_wait_s": 1.0}
+    rest = {"ckpt_s": 0.0, "gc_s": 0.0, "log_s": 0.0, "mem_inactive_split": step * 1e6}
     spans = {f"span_{name}_s": 0.5 for name in ("fwd_bwd", "optim", "fetching_batch")}
     launcher = {"effective_fraction": 0.9, "restart_total": 1.0, "ckpt_failed_total": 0.0}
     mine = {"t": t, "step": step, "rank": rank, "attempt": 1}
-    return {**figures, **spans, **launcher, **others, **mine}
+    return {**figures, **times, **rest, **spans, **launcher, **others, **mine}
 
 
 def append(run_dir: RunDir, rank: int, *lines: dict[str, object]) -> None:
@@ -41,24 +44,26 @@ def append(run_dir: RunDir, rank: int, *lines: dict[str, object]) -> None:
         file.writelines(json.dumps(line) + "\n" for line in lines)
 
 
-def write_history(run_dir: RunDir, now: float, steps: int = 590) -> int:
+def write_history(run_dir: RunDir, now: float, steps: int = 900) -> int:
     """Two attempts, saves, a step without a finite loss; an XID in the kernel's log. The last step."""
     run_dir.signals.mkdir(parents=True)
     run_dir.run_json.write_text(json.dumps({"run": run_dir.path.name, "world_size": len([*ranks()])}))
+    began = now - steps * STEP_S
     for rank, host, gpu in ranks():
         who = {"host": host, "gpu": gpu, "uuid": uuid_of(host, gpu), "pci": f"0000:{gpu + 1}b:00", "pid": 0}
         event = {"rank": rank, "world_size": len([*ranks()]), **who}
-        append(run_dir, rank, {"t": now - steps - 60, "event": "run_start", "attempt": 0, **event})
-        append(run_dir, rank, {"t": now - steps, "event": "run_start", "attempt": 1, **event})
-        append(run_dir, rank, *_attempt(now, rank, steps))
+        append(run_dir, rank, {"t": began - 60, "event": "run_start", "attempt": 0, **event})
+        append(run_dir, rank, {"t": began, "event": "run_start", "attempt": 1, **event})
+        append(run_dir, rank, *_attempt(began, rank, steps))
     write_hardware(run_dir, now)
     return steps
 
 
-def _attempt(now: float, rank: int, steps: int) -> Iterator[dict[str, object]]:
+def _attempt(began: float, rank: int, steps: int) -> Iterator[dict[str, object]]:
+    odd: dict[int, dict[str, object]] = {steps - 5: {"loss": "NaN"}, steps - 20: {"grad_norm": 50.0}}
     for step in range(1, steps + 1):
-        t = now - steps + step
-        yield step_line(t, rank, step, loss="NaN" if step == steps - 5 else 2.0)
+        t = began + step * STEP_S
+        yield step_line(t, rank, step, **odd.get(step, {}))
         if step in SAVES:
             said = {"t": t, "step": step, "rank": rank, "attempt": 1}
             yield {**said, "event": "ckpt_start"}
@@ -70,6 +75,8 @@ def write_hardware(run_dir: RunDir, now: float) -> None:
     for host in HOSTS:
         said = "kernel: NVRM: Xid (PCI:0000:1b:00): 79, pid=7, GPU has fallen off the bus."
         (run_dir.hardware / f"{host}.kern.log").write_text(f"{now - 30:.6f} {host} {said}\n")
+        lacks = {"t": now - 30, "host": host, "by": "nvml", "not_observed": ["DCGM_FI_PROF_SM_ACTIVE"]}
+        (run_dir.hardware / f"{host}.jsonl").write_text(json.dumps(lacks) + "\n")
 
 
 def dcgm_text(host: str, label: str = "Hostname") -> str:

@@ -39,7 +39,7 @@ _HEIGHT = 8
 def drawn(panel: Panel, number: int, alerts: Alerts, runbook: str) -> Any:
     """The builder of a panel; `number` is its id in the dashboard."""
     board = _KINDS[panel.kind](panel)
-    board.id(number).title(panel.title).description(panel.why).datasource(_SOURCE)
+    board.id(number).title(panel.title).description(expression(panel.why, alerts)).datasource(_SOURCE)
     board.unit(panel.unit).thresholds(_thresholds(panel, alerts)).span(panel.width).height(_HEIGHT)
     board.links([_link(alert, runbook) for alert in panel.alerts])
     for name, line in zip(ascii_uppercase, panel.lines, strict=False):
@@ -53,7 +53,7 @@ def _query(panel: Panel, line: Line, name: str, alerts: Alerts) -> Dataquery:
     query = (
         Dataquery()
         .expr(expression(line.promql, alerts))
-        .legend_format(line.legend)
+        .legend_format(expression(line.legend, alerts))
         .ref_id(name)
         .datasource(_SOURCE)
     )
@@ -133,9 +133,8 @@ def _heat(panel: Panel) -> Any:
 
 
 def _table(panel: Panel) -> Any:
-    columns = {
-        f"Value #{name}": line.legend for name, line in zip(ascii_uppercase, panel.lines, strict=False)
-    }
+    names = [f"Value #{name}" for name in ascii_uppercase] if len(panel.lines) > 1 else ["Value"]
+    columns = {name: line.legend for name, line in zip(names, panel.lines, strict=False)}
     board = table.Panel().color_scheme(made.FieldColor().mode(FieldColorModeId.THRESHOLDS))
     board.transformations(
         [

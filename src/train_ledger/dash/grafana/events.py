@@ -69,7 +69,31 @@ _EXPORTERS = Panel(
     alerts=("TrainingTelemetryLost",),
 )
 
-EVENTS = Row("Events", (_ALERTS, _ATTEMPTS, _SAVES, _EXPORTERS))
+_SILENCE = Panel(
+    "Silence of each host",
+    "lines",
+    "s",
+    (Line(f"run_host:train_heard_age:seconds{{{RUN}}}", "{{host}}"),),
+    "A step, or a look at the hardware, is a moment old. One host alone that falls silent is told as such.",
+    marks=(Mark("telemetry_lost_s", "red"),),
+    alerts=("TrainingTelemetryLost",),
+    width=12,
+)
+_UNSEEN = Panel(
+    "What cannot be seen",
+    "table",
+    "none",
+    (
+        Line(
+            f"max by (host, what) (train_hardware_not_observed and on (instance) train_run_state{{{RUN}}})",
+            "missing",
+        ),
+    ),
+    "Figures that a host's hardware or driver does not tell; nothing is judged of them there.",
+    width=12,
+)
+
+EVENTS = Row("Events", (_ALERTS, _ATTEMPTS, _SAVES, _EXPORTERS, _SILENCE, _UNSEEN))
 
 ANNOTATIONS = (
     Annotation(

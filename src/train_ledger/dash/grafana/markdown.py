@@ -63,12 +63,12 @@ def _panel(panel: Panel, alerts: Alerts) -> str:
     if panel.alerts:
         facts.append("judged by " + ", ".join(f"`{name}`" for name in panel.alerts))
     queries = "\n".join(_line(line, alerts) for line in panel.lines)
-    return f"### {panel.title}\n\n{panel.why}\n\n_{'; '.join(facts)}_\n\n{queries}"
+    return f"### {panel.title}\n\n{expression(panel.why, alerts)}\n\n_{'; '.join(facts)}_\n\n{queries}"
 
 
 def _line(line: Line, alerts: Alerts) -> str:
     axis = " (right axis)" if line.right else ""
-    return f"`{line.legend}`{axis}:\n\n{_code(line.brief or line.promql, alerts)}"
+    return f"`{expression(line.legend, alerts)}`{axis}:\n\n{_code(line.brief or line.promql, alerts)}"
 
 
 def _mark(mark: Mark, alerts: Alerts) -> str:

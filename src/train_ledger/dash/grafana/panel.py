@@ -33,8 +33,10 @@ RUN = 'run="$run"'
 class Line:
     """One query of a panel.
 
-    `promql` may have thresholds of `config.Alerts` as `$name`; `right` draws it on an axis of its own, in
-    `unit` where that differs from the panel's. `shade_to` is the legend of a line down to which it is filled.
+    `promql` and `legend` may have thresholds of `config.Alerts` as `$name`; `right` draws it on an axis of
+    its own, in `unit` where that differs from the panel's. Of a table the legend is the column's name.
+    `shade_to` is the legend of a line down to which it is filled. `brief` is what the page shows instead of a
+    long query.
     """
 
     promql: str
@@ -58,8 +60,8 @@ class Panel:
     """One panel of the dashboard.
 
     `unit` is Grafana's name of the unit; `marks` are drawn as lines; `alerts` are judged of the same figures
-    and give the links to the runbook; `why` tells a person what to see in it. `scale` is where the colours of
-    a heat map begin and end; `values` are (value, word, colour) of states.
+    and give the links to the runbook; `why` tells a person what to see in it, thresholds as in `Line`.
+    `scale` is where the colours of a heat map begin and end; `values` are (value, word, colour) of states.
     """
 
     title: str

@@ -76,6 +76,17 @@ _WAITING = Panel(
     width=12,
     scale=(0.0, 0.5),
 )
+_OUTLIERS = Panel(
+    "Ranks that drag",
+    "table",
+    "none",
+    (Line(f"max by (rank, host) (train_rank_outlier_ratio{{{RUN}}})", "own work to its peers'"),),
+    "Ranks whose own work stands out from that of their stage, for long enough and by enough to matter. "
+    "Empty is well.",
+    marks=(Mark(1.0, "orange"),),
+    alerts=("RankStepTimeOutlier",),
+    width=12,
+)
 _MEMORY = Panel(
     "GPU memory of the ranks",
     "lines",
@@ -99,6 +110,10 @@ _RETRIES = Panel(
     (
         Line(with_place(f"topk by (run) (10, increase(train_num_alloc_retries_total{{{RUN}}}[1h]))"), _WHO),
         Line(
+            f"max by (run) (train_fragmented_alloc_retries{{{RUN}}})",
+            "by memory that falls to pieces",
+        ),
+        Line(
             f"max by (run) (increase(train_num_device_alloc_total{{{RUN}}}[1h]))",
             "calls of cudaMalloc, highest rank",
             right=True,
@@ -116,6 +131,7 @@ _DATA = Panel(
     (Line(by_rank(f"train_data_wait_s{{{RUN}}} / (train_step_time_s{{{RUN}}} > 0)"), "{{row}}"),),
     "About 0. One rank that waits holds up all.",
     alerts=("DataLoadingWait",),
+    width=12,
     scale=(0.0, 0.1),
 )
 _WORST_DATA = Panel(
@@ -123,13 +139,10 @@ _WORST_DATA = Panel(
     "lines",
     "percentunit",
     (
-        Line(
-            with_place(f"topk by (run) (5, train_data_wait_s{{{RUN}}} / (train_step_time_s{{{RUN}}} > 0))"),
-            _WHO,
-        ),
+        Line(with_place(f"topk by (run) (5, train_data_wait_fraction{{{RUN}}})"), _WHO),
         Line(f"min by (run) (train_queue_depth{{{RUN}}})", "batches ready, fewest", right=True, unit="none"),
     ),
-    "Over the line it costs more than it should.",
+    "Of the last $data_wait_window. Over the line it costs more than it should.",
     marks=(Mark("data_wait_fraction", "red"),),
     alerts=("DataLoadingWait",),
 )
@@ -177,13 +190,14 @@ PROCESS = Row(
     (
         _STEP_TIMES,
         _WORK,
-        _PARTS,
         _WAITING,
+        _OUTLIERS,
+        _PARTS,
+        _DATA,
         _MEMORY,
         _RETRIES,
-        _LIFE,
-        _DATA,
         _WORST_DATA,
         _HOST,
+        _LIFE,
     ),
 )

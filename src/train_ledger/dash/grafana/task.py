@@ -12,6 +12,9 @@ def _finite(metric: str) -> str:
     return f"(train_{metric}{{{RUN}}} > -Inf) < Inf"
 
 
+_USUAL = f"quantile by (run) (0.5, run_instance:train_step_time_usual:seconds{{{RUN}}})"
+
+
 def _over_time(quantile: str) -> str:
     """Over time: at one moment all ranks of a synchronous job have the slowest one's step time."""
     return f"quantile_over_time({quantile}, max by (run) (train_step_time_s{{{RUN}}})[10m:15s])"
@@ -91,9 +94,15 @@ _NUMERICS = Panel(
             right=True,
             unit="none",
         ),
+        Line(
+            f"max by (run) (train_grad_norm_spike_ratio{{{RUN}}})",
+            "last spike of the gradient, times the median",
+            right=True,
+            unit="none",
+        ),
     ),
     "The rate follows its schedule; the scale stands; nothing is skipped.",
-    alerts=("TrainingLossNotFinite",),
+    alerts=("TrainingLossNotFinite", "GradNormSpike"),
 )
 _MFU = Panel(
     "MFU",
@@ -101,6 +110,11 @@ _MFU = Panel(
     "percent",
     (
         Line(f"avg by (run) ({_finite('mfu')})", "MFU"),
+        Line(
+            f"run:train_mfu_sustained:fraction{{{RUN}}}\n"
+            f"* on (run) max by (run) (train_mfu_baseline{{{RUN}}})",
+            "best part of $mfu_window",
+        ),
         Line(f"$mfu_drift_fraction * max by (run) (train_mfu_baseline{{{RUN}}})", "drifts below"),
         Line(f"$mfu_degraded_fraction * max by (run) (train_mfu_baseline{{{RUN}}})", "pages below"),
         Line(f"avg by (run) ({_finite('tflops')})", "TFLOP/s per GPU", right=True, unit="none"),
@@ -116,6 +130,8 @@ _STEP_TIME = Panel(
         Line(_over_time("0.5"), "p50 of 10 min"),
         Line(_over_time("0.95"), "p95 of 10 min"),
         Line(f"max by (run) (train_step_time_s{{{RUN}}})", "last"),
+        Line(_USUAL, "usual, an earlier hour"),
+        Line(f"$step_regressed_factor * {_USUAL}", "pages above"),
     ),
     "Over time, not over ranks: in synchronous training every rank's step takes as long as the slowest's.",
     alerts=("TrainingStepTimeRegressed",),
@@ -143,6 +159,12 @@ _POSITION = Panel(
     (
         Line(f"max by (run) (train_consumed_samples_total{{{RUN}}})", "samples"),
         Line(f"max by (run) (train_consumed_tokens_total{{{RUN}}})", "tokens", right=True, unit="none"),
+        Line(
+            f"max by (run) (train_data_position_regressed_total{{{RUN}}})",
+            "restarts at another position",
+            right=True,
+            unit="none",
+        ),
     ),
     "Only goes up, but for a restart, after which it is at each step what it was before.",
     alerts=("DataPositionRegressed",),
@@ -172,8 +194,14 @@ _EFFECTIVE = Panel(
     "Effective training time",
     "lines",
     "percentunit",
-    (Line(f"max by (run) (avg_over_time(train_effective_fraction{{{RUN}}}[24h]))", "of the last 24 h"),),
-    "The share of the time that made progress which was kept.",
+    (
+        Line(f"run:train_effective:fraction{{{RUN}}}", "by the steps"),
+        Line(
+            f"max by (run) (avg_over_time(train_effective_fraction{{{RUN}}}[$effective_window]))",
+            "by the launcher's own account",
+        ),
+    ),
+    "The share of the last day that made progress which was kept; time in which nothing ran is lost.",
     marks=(Mark("effective_fraction", "orange"), Mark(0.9, "green")),
     alerts=("EffectiveTrainingTimeLow",),
 )

@@ -3,7 +3,8 @@
 # (and PrologFlags=Alloc, so that it runs before the first step). Starts the sidecar of a job's run on this
 # node, as the job's user. A job says which run it writes by
 #   #SBATCH --comment=train-ledger=/runs/r42
-# Nothing here ever fails the job: whatever goes wrong is one line in the system's log.
+# Nothing here ever fails the job: whatever goes wrong is one line in the system's log. The sidecar listens on
+# @address@: on loopback unless `train-ledger deploy --targets` named other hosts.
 PATH=/opt/train-ledger/bin:/usr/local/bin:/usr/bin:/bin
 export PATH
 set -f
@@ -31,7 +32,7 @@ start() {
         return 0
     fi
     # Rank 0 may make the folder after this; the job's user makes it here, so that the sidecar has one to follow.
-    if ! timeout 10 setpriv --reuid "$SLURM_JOB_UID" --regid "${SLURM_JOB_GID:-$SLURM_JOB_UID}" --clear-groups \
+    if ! timeout 10 setpriv --reuid "$SLURM_JOB_UID" --regid "${SLURM_JOB_GID:-$SLURM_JOB_UID}" --init-groups \
         mkdir -p -- "$run" 2>/dev/null; then
         tell "$run cannot be made or written by the job's user: its ranks are not exported"
         return 0
@@ -44,7 +45,9 @@ start() {
         --property=NoNewPrivileges=true --property=ProtectSystem=strict --property="ReadWritePaths=$run" \
         --property=PrivateTmp=true --property=Restart=on-failure --property=MemoryMax=1G \
         --property=CPUQuota=50% --nice=10 --setenv=PATH="$PATH" \
-        train-ledger export "$run" --host @address@ --port @port@ --record-hardware --state none \
+        --property="RuntimeDirectory=train-ledger-job-$SLURM_JOB_ID" --property=RuntimeDirectoryPreserve=restart \
+        train-ledger export "$run" --host @address@ --port @port@ --record-hardware \
+        --state "/run/train-ledger-job-$SLURM_JOB_ID/export.memory" \
         >/dev/null 2>&1 || tell "the sidecar of $run did not start: its ranks are not exported"
 }
 
