@@ -11,7 +11,8 @@ an update of it at the next group interval; a record goes to a digest. What this
 - Of an incident of several alerts each one that ends is an update, too; the last is told as resolved.
 - Alertmanager forgets its alerts when it ends, and keeps what it told. One that is started anew while a fault
   silences a stall hears of the two up to a minute apart, since Prometheus says each again once a minute; if
-  the stall comes first it is told, as an update to the page of the fault.
+  the stall comes first it is told, and the fault once more after it. (A shorter resend-delay of Prometheus'
+  is no way out: an alert that was not said again for four times as long counts as resolved.)
 - A digest of Alertmanager's lists what fires when it is due. What came and went in between stands in the
   digest of `watch` and in Prometheus' own series `ALERTS`.
 """
