@@ -18,13 +18,14 @@ from train_ledger.dash.deploy import COUNTERS
 from train_ledger.dash.exporter import Exporter
 from train_ledger.dash.grafana import ANNOTATIONS, ROWS, DashboardError, dashboard_json, panels_md, queries
 from train_ledger.dash.promql import alerts_yml
+from train_ledger.fields import FIELDS, Field
 from train_ledger.run_dir import RunDir
 
 ROOT = Path(__file__).parents[3]
 PANELS = [panel for row in ROWS for panel in row.panels]
 ASKED = dict(queries(Alerts()))
 
-pytest.importorskip("grafana_foundation_sdk")
+Dashboard = pytest.importorskip("grafana_foundation_sdk.models.dashboard").Dashboard
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +63,11 @@ ASKED_FOR = (
 @pytest.mark.parametrize("metric", ASKED_FOR)
 def test_every_figure_of_the_seed_article_is_drawn(metric: str) -> None:
     assert metric in _named(" ".join(ASKED.values()))
+
+
+@pytest.mark.parametrize("field", FIELDS.values(), ids=lambda field: field.name)
+def test_every_field_of_a_signal_line_is_drawn(field: Field) -> None:
+    assert field.metric in _named(" ".join(ASKED.values()))
 
 
 def _named(promql: str) -> set[str]:
@@ -129,6 +135,11 @@ def test_every_panel_asks_the_chosen_data_source(board: dict[str, Any]) -> None:
         assert panel["datasource"]["uid"] == "${datasource}"
         assert {target["datasource"]["uid"] for target in panel["targets"]} == {"${datasource}"}
     assert [it["name"] for it in board["templating"]["list"]] == ["datasource", "run"]
+
+
+def test_the_sdk_reads_it_back(board: dict[str, Any]) -> None:
+    read = Dashboard.from_json(board)
+    assert [panel.title for panel in read.panels or ()] == [panel["title"] for panel in board["panels"]]
 
 
 def test_numbers_of_panels_are_told_apart(board: dict[str, Any]) -> None:

@@ -120,7 +120,8 @@ def _kubernetes(settings: Settings) -> Iterator[DeployedFile]:
         "dcgm-counters.yaml": filled("counters.yaml", csv=counters_csv()),
     }
     for name, text in texts.items():
-        yield DeployedFile(f"kubernetes/{name}", text, "kubectl apply -f")
+        goes = "a training pod, by kubectl patch" if name == "pod-sidecar.yaml" else "kubectl apply -f"
+        yield DeployedFile(f"kubernetes/{name}", text, goes)
     yield DeployedFile("kubernetes/Dockerfile", filled("Dockerfile", image=image), "docker build -f")
 
 

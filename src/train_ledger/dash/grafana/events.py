@@ -63,6 +63,15 @@ _EXPORTERS = Panel(
             right=True,
             unit="none",
         ),
+        *(
+            Line(
+                f"sum by (run) (increase(train_{name}_total{{{RUN}}}[1h]))",
+                f"{says} in 1 h",
+                right=True,
+                unit="none",
+            )
+            for name, says in (("dropped_lines", "lines dropped"), ("refused_values", "values refused"))
+        ),
     ),
     "A look is a second old or two. An exporter that looks no more shows an old run as if it stood still.",
     marks=(Mark(30.0, "red"),),

@@ -96,6 +96,8 @@ _MEMORY = Panel(
         for field, what in (
             ("reserved_peak", "reserved at most"),
             ("allocated_peak", "allocated at most"),
+            ("active_peak", "active at most"),
+            ("requested", "asked for"),
             ("inactive_split", "split and idle"),
         )
         for which, word in (("max", "highest rank"), ("min", "lowest rank"))
@@ -113,11 +115,15 @@ _RETRIES = Panel(
             f"max by (run) (train_fragmented_alloc_retries{{{RUN}}})",
             "by memory that falls to pieces",
         ),
-        Line(
-            f"max by (run) (increase(train_num_device_alloc_total{{{RUN}}}[1h]))",
-            "calls of cudaMalloc, highest rank",
-            right=True,
-            unit="none",
+        Line(f"max by (run) (train_num_ooms_total{{{RUN}}})", "out of memory, highest rank"),
+        *(
+            Line(
+                f"max by (run) (increase(train_num_device_{call}_total{{{RUN}}}[1h]))",
+                f"calls of {says}, highest rank",
+                right=True,
+                unit="none",
+            )
+            for call, says in (("alloc", "cudaMalloc"), ("free", "cudaFree"))
         ),
     ),
     "0. Each one is a stall of the whole GPU at the edge of its memory.",
@@ -163,6 +169,16 @@ _HOST = Panel(
     ),
     "Host memory that only grows is a leak; output that leaps has become the work.",
 )
+_PAUSES = Panel(
+    "Pauses of the training thread",
+    "lines",
+    "s",
+    (
+        Line(with_place(f"topk by (run) (3, train_gc_s{{{RUN}}})"), f"garbage collection, {_WHO}"),
+        Line(with_place(f"topk by (run) (3, train_log_s{{{RUN}}})"), f"logging, {_WHO}"),
+    ),
+    "About 0. Collections that wander from rank to rank, and a log that nobody reads, hold up all.",
+)
 _LIFE = Panel(
     "Life of the processes",
     "lines",
@@ -198,6 +214,7 @@ PROCESS = Row(
         _RETRIES,
         _WORST_DATA,
         _HOST,
+        _PAUSES,
         _LIFE,
     ),
 )

@@ -48,6 +48,7 @@ _LOSS = Panel(
     "none",
     (
         Line(f"max by (run) ({_finite('loss')})", "highest", shade_to="lowest"),
+        Line(f"max by (run) ({_finite('loss_max')})", "highest of any part of the batch"),
         Line(f"min by (run) ({_finite('loss')})", "lowest"),
         Line(f"avg by (run) ({_finite('loss')})", "mean"),
         Line(
@@ -103,6 +104,19 @@ _NUMERICS = Panel(
     ),
     "The rate follows its schedule; the scale stands; nothing is skipped.",
     alerts=("TrainingLossNotFinite", "GradNormSpike"),
+)
+_EARLY = Panel(
+    "Early signs in the numbers",
+    "lines",
+    "none",
+    (
+        Line(f"max by (run) ({_finite('max_attn_logit')})", "largest attention logit"),
+        Line(
+            f"avg by (run) ({_finite('num_zeros_in_grad')})", "zeros in the gradient", right=True, unit="none"
+        ),
+    ),
+    "Bounded and steady. A logit that grows without bound comes before a NaN.",
+    alerts=("TrainingLossNotFinite",),
 )
 _MFU = Panel(
     "MFU",
@@ -175,6 +189,7 @@ _CHECKPOINTS = Panel(
     "s",
     (
         Line(f"max by (run) (train_ckpt_duration_s{{{RUN}}})", "last save took"),
+        Line(f"max by (run) (train_ckpt_s{{{RUN}}})", "the training stood for it"),
         Line(
             f"max by (run) (max_over_time(train_ckpt_failed_total{{{RUN}}}[1h]))\n"
             f"- min by (run) (min_over_time(train_ckpt_failed_total{{{RUN}}}[1h]))",
@@ -214,6 +229,7 @@ TASK = Row(
         _LOSS,
         _GRADIENTS,
         _NUMERICS,
+        _EARLY,
         _MFU,
         _STEP_TIME,
         _JITTER,

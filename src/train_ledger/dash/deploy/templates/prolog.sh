@@ -43,7 +43,7 @@ start() {
         --uid="$SLURM_JOB_UID" --gid="${SLURM_JOB_GID:-$SLURM_JOB_UID}" \
         --property=AmbientCapabilities=CAP_SYSLOG --property=CapabilityBoundingSet=CAP_SYSLOG \
         --property=NoNewPrivileges=true --property=ProtectSystem=strict --property="ReadWritePaths=$run" \
-        --property=PrivateTmp=true --property=Restart=on-failure --property=MemoryMax=1G \
+        --property=PrivateTmp=true --property=Restart=on-failure --property=RestartSec=5 --property=MemoryMax=1G \
         --property=CPUQuota=50% --nice=10 --setenv=PATH="$PATH" \
         --property="RuntimeDirectory=train-ledger-job-$SLURM_JOB_ID" --property=RuntimeDirectoryPreserve=restart \
         train-ledger export "$run" --host @address@ --port @port@ --record-hardware \
