@@ -118,8 +118,9 @@ QUICK = Alerts(group_wait_s=1.0, group_interval_s=4.0, repeat_interval_s=3600.0)
 class Alertmanager:
     """One that listens on loopback; `fire` and `resolve` speak to it as Prometheus would."""
 
-    def __init__(self, folder: Path, config: Config, receiver: str) -> None:
-        self._path = written(folder, alertmanager_yml(config, page_receiver=receiver))
+    def __init__(self, folder: Path, config: Config, receiver: str, record_receiver: str = "") -> None:
+        text = alertmanager_yml(config, page_receiver=receiver, record_receiver=record_receiver)
+        self._path = written(folder, text)
         self._folder = folder
         self._port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
@@ -230,6 +231,30 @@ def test_one_incident_is_one_message(tmp_path: Path) -> None:
         assert told(webhook, other) == [], "a restart is no page and inhibits the stall"
         without_run = [body for body in webhook.received if "run" not in body["groupLabels"]]
         assert [len(body["alerts"]) for body in without_run] == [2], "what both lack is not equal"
+
+
+@needs_alertmanager
+@pytest.mark.slow
+def test_a_page_repeats_only_as_configured_and_records_are_told_together(tmp_path: Path) -> None:
+    alerts = Alerts(group_wait_s=1.0, group_interval_s=3.0, repeat_interval_s=8.0)
+    config = Config(alerts=alerts, notify=Notify(digest_s=60.0))
+    low, wait = "GpuClockLow", "DataLoadingWait"
+    with Webhook() as pager, Webhook() as digest:
+        server = Alertmanager(tmp_path, config, pager.url, digest.url)
+        server.start()
+        try:
+            server.fire(("TrainingStepStalled", of("r1")), (low, of("r1", "n0", level="record")))
+            time.sleep(1.5)
+            server.fire((wait, of("r1", level="record")))
+            time.sleep(12.5)
+            server.fire((low, of("r1", "n0", level="record")), ended=True)
+            time.sleep(1.0)
+        finally:
+            server.stop()
+    assert [status for status, _ in told(pager, "r1")] == ["firing", "firing"]
+    first, again = pager.arrivals
+    assert 8.0 <= again.t - first.t <= 8.0 + 3.0 + 1.0, "the repeat interval, up to a group interval more"
+    assert told(digest, "r1") == [("firing", [wait, low])], "once, both, and none that says that it is over"
 
 
 @needs_alertmanager
