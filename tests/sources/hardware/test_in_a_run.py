@@ -11,6 +11,7 @@ import pytest
 from train_ledger.config import Config
 from train_ledger.facts import Fault, HardwareReading
 from train_ledger.ledger import Fold, Memory
+from train_ledger.ops.diagnose import read_state
 from train_ledger.run_dir import RunDir
 from train_ledger.sources import RunFacts, read_run
 from train_ledger.sources.hardware.reading_line import line_of
@@ -121,3 +122,15 @@ def test_what_cannot_be_read_is_counted_with_the_rest(run: RunDir) -> None:
     assert files.read_bytes - before > (run.hardware / "n7.jsonl").stat().st_size
     assert (files.lag_bytes, files.files) == (0, 1)
     files.close()
+
+
+def test_what_was_known_at_a_moment_goes_by_the_clock_of_the_host(run: RunDir) -> None:
+    """n8 is ten minutes ahead: what it tells of T + 606 was at T + 6 on the clock of rank 0's host."""
+    ahead = 600.0
+    start = {"event": "run_start", "host": "n8", "gpu": 0, "uuid": "GPU-8", "pci": "0000:3b:00", "pid": 7}
+    steps = [{"t": T + ahead + n, "step": n, "rank": 1, "loss": 2.0} for n in range(1, 40)]
+    append(run.signals_of(1), [{"t": T + ahead, "rank": 1, **start}, *steps])
+    append(run.hardware / "n8.kern.log", [xid(T + ahead + 20).replace(" n7 ", " n8 ")])
+    for at, hosts in ((T + 5.5, []), (T + 10, ["n7"]), (T + 30, ["n7", "n8"])):
+        state = read_state(run, Config(), at=at)
+        assert [gpu.host for gpu in state.gpus if gpu.xids] == hosts
