@@ -51,7 +51,7 @@ class Counter:
 
 
 class Usual:
-    """The median of a gauge over the last day: the last value of each slot of time counts once."""
+    """What a gauge mostly was over the last day: the last value of each slot of time counts once."""
 
     __slots__ = ("_fewest", "_median", "_slot_s", "_slots")
 
@@ -72,8 +72,12 @@ class Usual:
         self._median = None
 
     @property
+    def highest(self) -> float | None:
+        return max((value for _, value in self._slots), default=None)
+
+    @property
     def value(self) -> float | None:
-        """None where too few slots of time are known."""
+        """The median; None where too few slots of time are known."""
         if self._median is None and len(self._slots) >= self._fewest:
             self._median = median(value for _, value in self._slots)
         return self._median

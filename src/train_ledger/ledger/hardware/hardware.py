@@ -120,7 +120,7 @@ class HardwareFold:
 
     def ports(self, add_s: HostClock, alerts: Alerts) -> tuple[PortState, ...]:
         """All ports, by host and device."""
-        return tuple(self._ports[key].shown(_later(add_s(key[0])), alerts) for key in sorted(self._ports))
+        return tuple(self._ports[key].shown(add_s(key[0]), alerts) for key in sorted(self._ports))
 
     def gpus(self, places: Iterable[Place], add_s: HostClock, config: Config) -> tuple[GpuState, ...]:
         """All GPUs that are read or on which a rank is, by host and index.

@@ -37,7 +37,6 @@ RATE = "rate_bytes_per_second"
 
 _SLOT_S = 60.0
 _RATE_SLOT_S = 300.0
-_FEWEST_SLOTS = 1
 
 
 class PortFold:
@@ -49,15 +48,16 @@ class PortFold:
         self.port = port
         self.reading: HardwareReading | None = None
         self._errors: dict[str, Counter] = {}
-        self._rate = Usual(_RATE_SLOT_S, _FEWEST_SLOTS)
+        self._rate = Usual(_RATE_SLOT_S, 1)
         self._was_active = False
         self._down_since_t: float | None = None
+        self._shown: tuple[float, PortState] | None = None
 
     def add(self, reading: HardwareReading) -> None:
         """Fold a reading; one that is older than the last is not believed."""
         if self.reading is not None and reading.t < self.reading.t:
             return
-        self.reading = reading
+        self.reading, self._shown = reading, None
         values = {name: value for name, value in reading.values.items() if math.isfinite(value)}
         for name in PORT_ERRORS:
             if name in values:
@@ -73,8 +73,13 @@ class PortFold:
         elif self._was_active and self._down_since_t is None:
             self._down_since_t = t
 
-    def shown(self, on_zero: Callable[[float], float], alerts: Alerts) -> PortState:
-        """Windows end with the last reading."""
+    def shown(self, add_s: float, alerts: Alerts) -> PortState:
+        """Windows end with the last reading; `add_s` brings its times onto rank 0's clock."""
+        if self._shown is None or self._shown[0] != add_s:
+            self._shown = (add_s, self._state(lambda t: t + add_s, alerts))
+        return self._shown[1]
+
+    def _state(self, on_zero: Callable[[float], float], alerts: Alerts) -> PortState:
         last = self.reading
         if last is None:
             return PortState(self.host, self.device, self.port)
@@ -87,5 +92,5 @@ class PortFold:
             values=last.values,
             grown={name: more for name, more in grown.items() if more > 0},
             down_since_t=None if self._down_since_t is None else on_zero(self._down_since_t),
-            usual_rate=self._rate.value,
+            usual_rate=self._rate.highest,
         )

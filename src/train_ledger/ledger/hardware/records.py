@@ -69,7 +69,7 @@ class PortState:
 
     `values` are the last reading's, by node_exporter's names without their front. `grown` says which error
     counters grew within the window, and by how much; `down_since_t` since when a port is not active that was;
-    `usual_rate` is the median of its rate (bytes a second) over the last day.
+    `usual_rate` is the highest that its rate (bytes a second) was in the last day.
     """
 
     host: str

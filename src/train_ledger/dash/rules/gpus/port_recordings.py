@@ -26,7 +26,7 @@ PORT_RECORDINGS: tuple[Recording, ...] = (
             with_node(f'''(
   {_GREW}
   or {_STATE} != 4 and max_over_time({_STATE}[1d:5m]) >= 4
-  or {_RATE} < quantile_over_time(0.5, {_RATE}[1d:5m])
+  or {_RATE} < max_over_time({_RATE}[1d:5m])
 )''')
         })""",
     ),
