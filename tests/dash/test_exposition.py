@@ -22,6 +22,7 @@ from train_ledger.dash.promql import alerts_yml
 from train_ledger.fields import FIELDS
 from train_ledger.ledger.hardware.records import GpuState, XidState
 from train_ledger.ledger.state import STATES, Attempt, Checkpoints, FailedSave, RankState, RunState
+from train_ledger.ledger.trends import Fragmented, Outlier, Speed, Spike, StepTimes
 
 Series = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
@@ -149,8 +150,16 @@ def test_unknown_fields_are_exported_only_where_asked_for_and_up_to_the_limit() 
 
 def test_every_metric_that_the_rules_read_is_exported() -> None:
     saves = Checkpoints(saved_t=tuple(T0 + 100.0 * n for n in range(6)), durations_s=(1.0,) * 6)
+    speed = Speed(
+        StepTimes(40.0, 12.0, 15, 300, T0 + 600),
+        *(30.0, T0 + 600, 40.0),
+        spike=Spike(90, T0 + 500, 30.0, 1.0),
+        outliers=(Outlier(1, "node1", 1.2, 1.0, 0.1),),
+    )
     gpu = GpuState("node1", 0, "GPU-0", ranks=(0, 1), xids=(XidState(79, "page", 1, T0 + 9, T0 + 9),))
-    exported = {name for name, _ in exposed(running(t=T0 + 600, checkpoints=saves, gpus=(gpu,)))}
+    state = running(t=T0 + 600, checkpoints=saves, gpus=(gpu,), speed=speed)
+    state = with_rank(state, 1, data_wait_fraction=0.2, fragmented=Fragmented(3.0, 1e9))
+    exported = {name for name, _ in exposed(state)}
     read = set(re.findall(r"(?<![\w:])train_\w+(?![\w:])", alerts_yml(Config().alerts)))
     assert len(read) > 8
     assert read - exported == {"train_exporter_clock_seconds"}, "which the exporter adds at the scrape"

@@ -20,6 +20,7 @@ from train_ledger.dash.conditions import lost_ranks, silent_ranks
 from train_ledger.dash.exposition import Exposition
 from train_ledger.dash.metric_text import family, labels
 from train_ledger.dash.scrapes import serving
+from train_ledger.dash.speed_conditions import speed_figures
 from train_ledger.ledger import Fold, Memory, MemoryUnusableError, RunState
 from train_ledger.run_dir import RunDir, RunDirError
 from train_ledger.sources import Liveness, RunFacts
@@ -143,6 +144,7 @@ class Exporter:
             replace(before, t=after.t) == after
             and lost_ranks(before, alerts).keys() == lost_ranks(after, alerts).keys()
             and silent_ranks(before) == silent_ranks(after)
+            and speed_figures(before, alerts) == speed_figures(after, alerts)
         )
 
     def _left_out(self) -> str:

@@ -32,6 +32,7 @@ from train_ledger.dash.metric_text import (
     head_of,
     labels,
 )
+from train_ledger.dash.speed_metrics import outliers_text, speed_text
 from train_ledger.dash.spans import is_span, spans_of
 from train_ledger.fields import FIELDS, Field
 from train_ledger.ledger.state import STATES, RankState, RunState
@@ -69,7 +70,7 @@ class Exposition:
         members = self._members(state)
         of_run, facts = self._of_run(state, members), self._facts(state, members)
         of_ranks = self._of_ranks(members, silent_ranks(state))
-        told = (*goodput_metrics(state), hardware_text(state))
+        told = (speed_text(state, self._config.alerts), *goodput_metrics(state), hardware_text(state))
         return "".join([*of_run, of_ranks, *facts, *told, *self._unknown_fields(members)])
 
     def _of_ranks(self, members: list[_Member], silent: frozenset[int]) -> str:
@@ -91,7 +92,8 @@ class Exposition:
         For a keeper: its own clock and its own death must not speak for the ranks, of which the exporters on
         their nodes tell.
         """
-        return "".join(self._of_run(state, self._members(state), ages=False))
+        of_run = self._of_run(state, self._members(state), ages=False)
+        return "".join([*of_run, outliers_text(state)])
 
     def _members(self, state: RunState) -> list[_Member]:
         return [
@@ -121,6 +123,8 @@ class Exposition:
     ) -> Iterator[tuple[str, str, str, float | None]]:
         alerts, saves = self._config.alerts, state.checkpoints
         written = {name: _newest(members, name) for name in _RUN_FIELDS}
+        if state.speed.mfu_baseline is not None:
+            written["mfu_baseline"] = state.speed.mfu_baseline
         duration_s = saves.durations_s[-1] if saves.durations_s else written["ckpt_duration_s"]
         attempt_t = state.attempts[-1].started_t if state.attempts else None
         restarts = max(float(restarts_since(state, -math.inf)), written["restart_total"] or 0.0)

@@ -145,7 +145,7 @@ class RankFold:
     def _with_counters(self, values: Mapping[str, float]) -> Mapping[str, float]:
         """Counters are not told in every line, and have not gone back to 0 where they are not."""
         told_before = (COUNTERS - values.keys()) & self.values.keys()
-        return {**values, **{name: self.values[name] for name in told_before}} if told_before else values
+        return {**values, **{name: self.values[name] for name in sorted(told_before)}} if told_before else values
 
     # -- many steps at once
 

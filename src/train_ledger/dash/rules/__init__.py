@@ -18,6 +18,7 @@ from train_ledger.dash.rules.hardware import HARDWARE_RULES
 from train_ledger.dash.rules.losses import LOSS_RULES
 from train_ledger.dash.rules.recordings import SHARED_RECORDINGS
 from train_ledger.dash.rules.restarts import RESTART_RULES
+from train_ledger.dash.rules.speed import SPEED_RECORDINGS, SPEED_RULES
 from train_ledger.dash.rules.steps import STEP_RULES
 from train_ledger.dash.rules.telemetry import TELEMETRY_RECORDINGS, TELEMETRY_RULES
 
@@ -36,6 +37,7 @@ RULES: tuple[Rule, ...] = (
     *LOSS_RULES,
     *RESTART_RULES,
     *CHECKPOINT_RULES,
+    *SPEED_RULES,
     *GOODPUT_RULES,
     *TELEMETRY_RULES,
     *HARDWARE_RULES,
@@ -43,6 +45,7 @@ RULES: tuple[Rule, ...] = (
 
 RECORDINGS: tuple[Recording, ...] = (
     *SHARED_RECORDINGS,
+    *SPEED_RECORDINGS,
     *GOODPUT_RECORDINGS,
     *TELEMETRY_RECORDINGS,
     *HARDWARE_RECORDINGS,

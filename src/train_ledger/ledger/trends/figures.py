@@ -34,13 +34,12 @@ class StepTimes:
 
 @dataclass(frozen=True, slots=True)
 class Spike:
-    """The last gradient norm that was far above the `median` of those before; the newest is of `newest_t`."""
+    """The last gradient norm that was far above the `median` of those before."""
 
     step: int
     t: float
     grad_norm: float
     median: float
-    newest_t: float
 
 
 @dataclass(frozen=True, slots=True)

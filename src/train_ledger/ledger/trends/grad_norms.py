@@ -5,37 +5,26 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import median
 from typing import cast
 
 from train_ledger.config import Alerts
+from train_ledger.ledger.trends.figures import Spike
 
-__all__ = ["GradNorms", "SeenSpike"]
+__all__ = ["GradNorms"]
 
 _FEWEST = 20
 """From fewer norms nothing is said: those of the first steps fall steeply."""
 
 
-@dataclass(frozen=True, slots=True)
-class SeenSpike:
-    """A norm that was far above the `median` of those before, by the clock of its rank."""
-
-    step: int
-    t: float
-    grad_norm: float
-    median: float
-
-
 class GradNorms:
     """The gradient norms of one rank in one attempt, on its own clock. One that is no number is no spike."""
 
-    __slots__ = ("_last", "newest_t", "spike")
+    __slots__ = ("_last", "spike")
 
     def __init__(self, alerts: Alerts) -> None:
         self._last: deque[float] = deque(maxlen=max(_FEWEST, alerts.grad_norm_steps))
-        self.spike: SeenSpike | None = None
-        self.newest_t = -math.inf
+        self.spike: Spike | None = None
 
     def add(
         self, steps: Sequence[int], times: Sequence[float], norms: Sequence[float | None], factor: float
@@ -55,7 +44,6 @@ class GradNorms:
     def _look(
         self, steps: Sequence[int], times: Sequence[float], norms: Sequence[float], factor: float
     ) -> None:
-        self.newest_t = times[-1]
         known = [*self._last, *norms]
         before, most, floor = len(self._last), self._last.maxlen or 0, factor * min(known)
         if max(norms) > floor:  # else none is far above any
@@ -64,5 +52,5 @@ class GradNorms:
                     usual = median(known[max(0, place - most) : place])
                     if norm > factor * usual > 0:
                         at = place - before
-                        self.spike = SeenSpike(steps[at], times[at], norm, usual)
+                        self.spike = Spike(steps[at], times[at], norm, usual)
         self._last.extend(norms)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from statistics import median
 from typing import TypeVar
 
@@ -166,13 +167,8 @@ class RunTrends:
         if trends is None or not trends.norms:
             return None
         rank = min(trends.norms)
-        norms = trends.norms[rank]
-        seen = norms.spike
-        if seen is None:
-            return None
-        return Spike(
-            seen.step, on_zero(rank, seen.t), seen.grad_norm, seen.median, on_zero(rank, norms.newest_t)
-        )
+        seen = trends.norms[rank].spike
+        return None if seen is None else replace(seen, t=on_zero(rank, seen.t))
 
 
 def _seat_if(
