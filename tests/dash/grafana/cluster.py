@@ -34,7 +34,10 @@ def cluster(folder: Path) -> Iterator[httpx.Client]:
 
     with ExitStack() as stack:
         told = {
-            "train-ledger": [stack.enter_context(exporter.serve(port=0)) for exporter in exporters],
+            "train-ledger": [
+                *(stack.enter_context(exporter.serve(port=0)) for exporter in exporters),
+                stack.enter_context(_fixed(rich_run.left_behind_text(run_dir.path.name))),
+            ],
             "dcgm-exporter": [
                 stack.enter_context(_fixed(rich_run.dcgm_text(*how)))
                 for how in zip(rich_run.HOSTS, ("Hostname", "hostname"), strict=True)

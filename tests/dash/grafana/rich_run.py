@@ -79,6 +79,19 @@ def write_hardware(run_dir: RunDir, now: float) -> None:
         (run_dir.hardware / f"{host}.jsonl").write_text(json.dumps(lacks) + "\n")
 
 
+def left_behind_text(run: str) -> str:
+    """What an exporter still says on a node that the run left when it was started again."""
+    told = (
+        ("train_exporter_clock_seconds", "", time.time()),
+        ("train_restart_total", "", 0),
+        ("train_rank_info", ',rank="0",host="left",gpu="0",uuid="GPU-left"', 1),
+        ("train_process_up", ',rank="0"', 1),
+        ("train_tps", ',rank="0"', 1),
+        ("train_fwd_s", ',rank="0"', 0.5),
+    )
+    return "".join(f'{name}{{run="{run}"{labels}}} {value}\n' for name, labels, value in told)
+
+
 def dcgm_text(host: str, label: str = "Hostname") -> str:
     """What dcgm-exporter says of a node with our counters; `label` is by what it calls the host."""
     parts = []

@@ -84,6 +84,15 @@ def test_a_card_is_drawn_by_host_and_gpu_whatever_dcgm_calls_the_host(
     assert cards == {("node000", "0"), ("node000", "1"), ("node001", "0"), ("node001", "1")}
 
 
+def test_a_rank_is_where_it_runs_now_and_counts_once(answers: dict[str, list[dict[str, Any]]]) -> None:
+    forward = next(what for what in ASKED if "forward, rank" in what)
+    assert "left" not in {each["metric"]["host"] for each in answers[forward]}
+    assert [it["value"][1] for it in answers["The task / Tokens per second / all GPUs"]] == ["4"]
+    assert [
+        it["value"][1] for it in answers["The processes, by rank / Life of the processes / ranks alive"]
+    ] == ["4"]
+
+
 def test_of_node_exporter_only_the_network_cards_are_kept(prometheus: httpx.Client) -> None:
     names = prometheus.get("/api/v1/label/__name__/values").json()["data"]
     assert [name for name in names if name.startswith("node_load")] == []

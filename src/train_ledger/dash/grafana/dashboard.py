@@ -37,7 +37,7 @@ def dashboard_json(alerts: Alerts, *, runbook: str = "runbook.md") -> str:
             "the dashboard is built with grafana-foundation-sdk, which is not installed: "
             "pip install 'train-ledger[deploy]'"
         ) from error
-    board = _board(alerts)
+    board = _board()
     first_row: list[int] = []
     number = 0
     for place, row in enumerate(ROWS):
@@ -52,7 +52,7 @@ def dashboard_json(alerts: Alerts, *, runbook: str = "runbook.md") -> str:
     return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
 
 
-def _board(alerts: Alerts) -> Any:
+def _board() -> Any:
     from grafana_foundation_sdk.builders import dashboard as made
     from grafana_foundation_sdk.models.dashboard import DashboardCursorSync
 
@@ -62,7 +62,7 @@ def _board(alerts: Alerts) -> Any:
         .description("One training run: the task, its processes, their hardware, and what happened.")
         .tags(["train-ledger"])
         .editable()
-        .refresh(f"{max(5, round(alerts.evaluation_interval_s))}s")
+        .refresh("30s")  # a hundred queries over hours: more often would weigh on Prometheus
         .time("now-3h", "now")
         .timezone("browser")
         .tooltip(DashboardCursorSync.CROSSHAIR)

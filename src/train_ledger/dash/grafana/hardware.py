@@ -186,7 +186,7 @@ _MEANINGS = Panel(
         Line(
             f"max by (host, gpu, code, level) ({_OF_KERNEL})\n"
             "* on (code) group_left (meaning, action)"
-            " (0 * max by (code, meaning, action) (train_xid_info) + 1)",
+            " topk by (code) (1, max by (code, meaning, action) (train_xid_info))",
             "count",
         ),
     ),

@@ -19,6 +19,7 @@ __all__ = [
     "by_rank",
     "of_gpus",
     "of_ports",
+    "once",
     "with_place",
 ]
 
@@ -141,7 +142,12 @@ def by_rank(promql: str) -> str:
 
 
 def with_place(promql: str) -> str:
-    """With the labels that say where each rank runs."""
-    return (
-        f"{promql}\n* on (run, rank) group_left (host, gpu) max by (run, rank, host, gpu) (train_rank_info)"
-    )
+    """With where each rank runs now: an exporter of an earlier attempt may still answer."""
+    now = f"train_rank_info{{{RUN}}} unless on (run, instance) run_instance:train_superseded:attempt"
+    places = f"topk by (run, rank) (1, max by (run, rank, host, gpu) ({now}))"
+    return f"{promql}\n* on (run, rank) group_left (host, gpu) {places}"
+
+
+def once(metric: str) -> str:
+    """A figure of each rank once, though exporters of two attempts tell of it."""
+    return f"max by (run, rank) (train_{metric}{{{RUN}}})"

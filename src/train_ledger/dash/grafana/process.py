@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from train_ledger.dash.grafana.panel import RUN, Line, Mark, Panel, Row, by_rank, with_place
+from train_ledger.dash.grafana.panel import RUN, Line, Mark, Panel, Row, by_rank, once, with_place
 
 __all__ = ["PROCESS"]
 
@@ -16,7 +16,7 @@ def _to_median(metric: str) -> str:
 
 
 def _top(metric: str) -> str:
-    return with_place(f"topk by (run) (5, train_{metric})")
+    return with_place(f"topk by (run) (5, max by (run, rank) (train_{metric}))")
 
 
 _SPANS = ("fwd_bwd", "optim", "fetching_batch")
@@ -184,10 +184,9 @@ _LIFE = Panel(
     "lines",
     "none",
     (
-        Line(f"count by (run) (train_process_up{{{RUN}}} == 1)", "ranks alive"),
+        Line(f"count by (run) ({once('process_up')} == 1)", "ranks alive"),
         Line(
-            f"count by (run) (train_process_up{{{RUN}}} == 0)\n"
-            f"or 0 * max by (run) (train_process_up{{{RUN}}})",
+            f"count by (run) ({once('process_up')} == 0)\nor 0 * max by (run) (train_process_up{{{RUN}}})",
             "ranks gone",
         ),
         Line(

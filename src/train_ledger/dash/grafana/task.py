@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from train_ledger.dash.grafana.panel import RUN, Line, Mark, Panel, Row
+from train_ledger.dash.grafana.panel import RUN, Line, Mark, Panel, Row, once
 
 __all__ = ["TASK"]
 
@@ -52,7 +52,7 @@ _LOSS = Panel(
         Line(f"min by (run) ({_finite('loss')})", "lowest"),
         Line(f"avg by (run) ({_finite('loss')})", "mean"),
         Line(
-            f"count by (run) (train_loss_is_finite{{{RUN}}} == 0)\n"
+            f"count by (run) ({once('loss_is_finite')} == 0)\n"
             f"or 0 * max by (run) (train_loss_is_finite{{{RUN}}})",
             "ranks without a finite one",
             right=True,
@@ -163,7 +163,7 @@ _TOKENS = Panel(
     "Tokens per second",
     "lines",
     "none",
-    (Line(f"sum by (run) (train_tps{{{RUN}}})", "all GPUs"),),
+    (Line(f"sum by (run) ({once('tps')})", "all GPUs"),),
     "Flat, as MFU.",
 )
 _POSITION = Panel(
