@@ -1,8 +1,8 @@
-"""Four runs, one Prometheus, one Alertmanager: who is paged, when, and how often?
+"""Four runs, one Prometheus, one Alertmanager, a keeper each: who is paged, when, and how often?
 
 Everything is real but the machines: 16 ranks of each run on two hosts, an exporter a host, Debian's
-Prometheus and Alertmanager with what is generated for them, at the intervals of the design. Only the floor of
-a stall is lower, so that the test takes two minutes.
+Prometheus and Alertmanager with what is generated for them, and `train-ledger watch`, at the intervals of the
+design. Only the floor of a stall is lower, so that the test takes two minutes.
 """
 
 from __future__ import annotations
@@ -60,6 +60,18 @@ with exporter.serve(port=int(port)):
 """
 
 
+KEEPER_SETTINGS = """
+[alerts]
+stall_floor_s = {floor_s}
+[notify]
+urls = ["{url}"]
+[respond]
+on_page = ["diagnose"]
+[hardware]
+record = false
+"""
+
+
 @dataclass
 class Job:
     """A run that steps until told; its exporters are processes, one a host."""
@@ -86,6 +98,11 @@ class Job:
             command = [sys.executable, "-c", EXPORT, str(self.run_dir.path), host, str(port), str(FLOOR_S)]
             log = self.run_dir.path.with_suffix(f".{host}.log")
             self.exporters[host] = stack.enter_context(child(command, log))
+
+    def start_keeper(self, stack: ExitStack, url: str) -> None:
+        self.run_dir.config_file.write_text(KEEPER_SETTINGS.format(floor_s=FLOOR_S, url=url))
+        command = [sys.executable, "-m", "train_ledger", "watch", str(self.run_dir.path), "--no-web"]
+        stack.enter_context(child(command, self.run_dir.path.with_suffix(".watch.log")))
 
     @property
     def ranks(self) -> range:
@@ -138,6 +155,16 @@ class Seen:
 
     job: Job
     webhook: Webhook
+    keepers_webhook: Webhook
+
+    @property
+    def keepers_messages(self) -> list[tuple[float, str, str]]:
+        """After how many seconds each message of the keeper's came, its title and its body."""
+        return [
+            (arrival.t - self.job.last_step_t, arrival.body["title"], arrival.body["message"])
+            for arrival in self.keepers_webhook.arrivals
+            if arrival.body["title"].startswith(f"{self.job.name}: ")
+        ]
 
     @property
     def messages(self) -> list[tuple[float, dict[str, Any]]]:
@@ -162,9 +189,10 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Seen]]:
     names = ("faulty", "stalled", "blinded", "healthy")
     jobs = {name: Job(RunDir(folder / name)) for name in names}
     with ExitStack() as stack:
-        webhook = stack.enter_context(Webhook())
+        webhook, keepers_webhook = stack.enter_context(Webhook()), stack.enter_context(Webhook())
         for job in jobs.values():
             job.start(stack)
+            job.start_keeper(stack, keepers_webhook.apprise_url)
         targets = [f"127.0.0.1:{port}" for job in jobs.values() for port in job.ports.values()]
         stack.enter_context(paging(folder, CONFIG, targets, webhook.url))
         _step(jobs, STEPPING_S)
@@ -178,7 +206,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Seen]]:
         blind.start()
         all_blind.start()
         _step(jobs, WATCHED_S)
-        yield {name: Seen(job, webhook) for name, job in jobs.items()}
+        yield {name: Seen(job, webhook, keepers_webhook) for name, job in jobs.items()}
 
 
 def _step(jobs: dict[str, Job], for_s: float) -> None:
@@ -216,3 +244,19 @@ def test_a_dead_exporter_neither_hides_the_stall_nor_resolves_it(seen: dict[str,
 def test_a_healthy_run_pages_nobody(seen: dict[str, Seen]) -> None:
     assert seen["healthy"].job.step > 100
     assert seen["healthy"].messages == []
+    assert seen["healthy"].keepers_messages == []
+
+
+def test_the_keeper_tells_of_the_fault_once_and_not_of_the_stall_that_follows(seen: dict[str, Seen]) -> None:
+    ((after_s, title, body),) = seen["faulty"].keepers_messages
+    assert after_s <= LATEST_S
+    assert title.startswith("faulty: GpuXidError – ")
+    for word in (f"step {seen['faulty'].job.step}", "n1", "gpu 5", "XID 79", "rank 13"):
+        assert word in body, word
+
+
+@pytest.mark.parametrize("name", ["stalled", "blinded"])
+def test_the_keeper_tells_of_a_stall_once_and_in_time(seen: dict[str, Seen], name: str) -> None:
+    ((after_s, title, _),) = seen[name].keepers_messages
+    assert FLOOR_S <= after_s <= FLOOR_S + LATEST_S
+    assert title.startswith(f"{name}: TrainingStepStalled")
