@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,8 @@ import pytest
 
 from train_ledger.config import Alerts
 from train_ledger.dash.promql import alerts_yml
-from train_ledger.dash.rule import Rule
-from train_ledger.dash.rules import RULES
+from train_ledger.dash.rule import Recording, Rule
+from train_ledger.dash.rules import RECORDINGS, RULES
 
 needs_promtool = pytest.mark.skipif(
     shutil.which("promtool") is None, reason="promtool is not installed (prometheus)"
@@ -92,6 +92,8 @@ def replay(
     Judged as often as `alerts` says: where nothing depends on seconds, seldom.
     """
     alerts = alerts or Alerts()
+    names = {key.split(" at ")[0] for key in expected}
+    rules = tuple(rule for rule in rules if rule.name in names)
     by_name = {rule.name: rule for rule in rules}
     tests = []
     for key, wanted in expected.items():
@@ -100,7 +102,8 @@ def replay(
         told = [{"exp_labels": {**it, "level": by_name[name].level}} for it in labels]
         tests.append({"eval_time": _at(minute), "alertname": name, "exp_alerts": told})
     judged_s = alerts.evaluation_interval_s
-    _run(tmp_path, _bare(alerts_yml(alerts, rules=rules)), input_series, tests, judged_s)
+    text = alerts_yml(alerts, rules=rules, recordings=_read_by(rule.promql for rule in rules))
+    _run(tmp_path, _bare(text), input_series, tests, judged_s)
 
 
 def replay_summary(
@@ -112,7 +115,8 @@ def replay_summary(
         "exp_annotations": {"summary": summary, "runbook_url": f"runbook.md#{rule.runbook}"},
     }
     test = {"eval_time": _at(minute), "alertname": rule.name, "exp_alerts": [told]}
-    _run(tmp_path, alerts_yml(Alerts(), rules=(rule,)), input_series, [test])
+    text = alerts_yml(Alerts(), rules=(rule,), recordings=_read_by([rule.promql, rule.summary]))
+    _run(tmp_path, text, input_series, [test])
 
 
 def recorded(
@@ -127,11 +131,23 @@ def recorded(
         }
         for name, value in expected.items()
     ]
-    _run(tmp_path, alerts_yml(Alerts(), rules=()), input_series, tests, kind="promql_expr_test")
+    text = alerts_yml(Alerts(), rules=(), recordings=_read_by(expected))
+    _run(tmp_path, text, input_series, tests, kind="promql_expr_test")
 
 
 def _at(minute: float | str) -> str:
     return f"{round(float(minute) * 60)}s"
+
+
+def _read_by(texts: Iterable[str]) -> tuple[Recording, ...]:
+    """Those recordings alone on which these texts rest, since promtool computes what it is given."""
+    rest = "\n".join(texts)
+    wanted = []
+    for recording in reversed(RECORDINGS):
+        if recording.name in rest:
+            wanted.append(recording)
+            rest += recording.promql
+    return tuple(reversed(wanted))
 
 
 def _bare(rules: str) -> str:

@@ -171,7 +171,7 @@ def finished(nodes: list[dict[str, str]], values: str) -> list[dict[str, str]]:
 )
 def test_effective_time(tmp_path: Path, nodes: list[dict[str, str]], expected: dict[float, set[str]]) -> None:
     named = {f"{LOW} at {minute}": runs for minute, runs in expected.items()}
-    replay(tmp_path, nodes, named, rules=(BY_NAME[LOW],), alerts=HOURLY)
+    replay(tmp_path, nodes, named, alerts=HOURLY)
 
 
 def test_the_effective_time_of_one_run_does_not_hide_that_of_another(tmp_path: Path) -> None:
@@ -183,7 +183,6 @@ def test_the_effective_time_of_one_run_does_not_hide_that_of_another(tmp_path: P
         tmp_path,
         [*productive((90, 0.5)), *other],
         {f"{LOW} at 80": YES},
-        rules=(BY_NAME[LOW],),
         alerts=HOURLY,
     )
 
@@ -215,7 +214,7 @@ DATA = "DataPositionRegressed"
 def test_data_that_went_back(tmp_path: Path, values: str, expected: dict[float, set[str]]) -> None:
     counter = series("train_data_position_regressed_total", values)
     named = {f"{DATA} at {minute}": runs for minute, runs in expected.items()}
-    replay(tmp_path, [*node(stops=100, minutes=100), counter], named, rules=(BY_NAME[DATA],), alerts=SELDOM)
+    replay(tmp_path, [*node(stops=100, minutes=100), counter], named, alerts=SELDOM)
 
 
 def test_data_that_went_back_are_one_alert_of_one_run_however_many_nodes_say_so(tmp_path: Path) -> None:
@@ -227,7 +226,7 @@ def test_data_that_went_back_are_one_alert_of_one_run_however_many_nodes_say_so(
         series("train_data_position_regressed_total", told, instance="n1:9466"),
         series("train_data_position_regressed_total", steady(0, 30), instance="n2:9466", run="r43"),
     ]
-    replay(tmp_path, nodes, {f"{DATA} at 20": YES}, rules=(BY_NAME[DATA],))
+    replay(tmp_path, nodes, {f"{DATA} at 20": YES})
 
 
 # -- telemetry
@@ -311,7 +310,7 @@ def seen(
 )
 def test_telemetry(tmp_path: Path, nodes: list[dict[str, str]], expected: dict[float, Expected]) -> None:
     named = {f"{LOST} at {minute}": labels for minute, labels in expected.items()}
-    replay(tmp_path, nodes, named, rules=(BY_NAME[LOST],), alerts=SELDOM)
+    replay(tmp_path, nodes, named, alerts=SELDOM)
 
 
 def test_a_run_that_cannot_be_read_is_not_hidden_by_another(tmp_path: Path) -> None:
@@ -320,7 +319,6 @@ def test_a_run_that_cannot_be_read_is_not_hidden_by_another(tmp_path: Path) -> N
         tmp_path,
         [*seen("n0", alive=10), *other],
         {f"{LOST} at 16": RUN},
-        rules=(BY_NAME[LOST],),
         alerts=SELDOM,
     )
 

@@ -25,6 +25,7 @@ __all__ = [
     "recent_data_regresses",
     "recent_failed_saves",
     "restarts_since",
+    "save_ratio",
     "silent_ranks",
     "slow_saves",
 ]
@@ -119,6 +120,14 @@ def slow_saves(state: RunState, alerts: Alerts) -> int:
     if newest[-1] <= limit_s:
         return 0
     return 2 if newest[0] > limit_s else 1
+
+
+def save_ratio(state: RunState) -> float | None:
+    """How many times as long as usual the newest save took; None where no usual is known."""
+    durations = state.checkpoints.durations_s
+    earlier = durations[:-1]
+    usual_s = median(earlier) if len(earlier) >= _FEWEST_SAVES else 0.0
+    return durations[-1] / usual_s if usual_s > 0 else None
 
 
 def checkpoint_due_t(state: RunState, alerts: Alerts) -> float | None:

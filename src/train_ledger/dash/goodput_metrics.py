@@ -1,10 +1,11 @@
-"""How do the hours of a run, its data and its hosts read as Prometheus metrics?"""
+"""How do the hours of a run, its data, its saves and its hosts read as Prometheus metrics?"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
 
+from train_ledger.dash.conditions import save_ratio
 from train_ledger.dash.metric_text import family, labels
 from train_ledger.dash.telemetry_conditions import hosts_seen
 from train_ledger.ledger.state import RunState
@@ -34,6 +35,13 @@ def goodput_metrics(state: RunState) -> Iterator[str]:
         "Restarts after which the run went on at other data than it had stood at.",
         [(run, float(state.data_regress_total))],
     )
+    if (ratio := save_ratio(state)) is not None:
+        yield family(
+            "train_ckpt_duration_ratio",
+            "gauge",
+            "How many times as long as usual the last checkpoint took to save.",
+            [(run, ratio)],
+        )
     hosts = [(labels(run=state.run, host=it.host), it) for it in hosts_seen(state)]
     yield family(
         "train_host_heard_timestamp_seconds",

@@ -19,7 +19,7 @@ import re
 from collections.abc import Iterator
 
 from train_ledger.config import Alerts, Xid
-from train_ledger.dash.rule import Rule
+from train_ledger.dash.rule import Recording, Rule
 from train_ledger.dash.rules import RECORDINGS, RULES
 from train_ledger.ledger.xids import XIDS, level_here
 
@@ -30,6 +30,7 @@ def alerts_yml(
     alerts: Alerts,
     *,
     rules: tuple[Rule, ...] = RULES,
+    recordings: tuple[Recording, ...] = RECORDINGS,
     runbook: str = "runbook.md",
     group: str = "train-ledger",
     xids: Xid | None = None,
@@ -46,7 +47,7 @@ def alerts_yml(
         f"    interval: {duration(alerts.evaluation_interval_s)}",
         "    rules:",
     ]
-    for recording in RECORDINGS:
+    for recording in recordings:
         lines += [f"      - record: {recording.name}", *_block("expr", expression(recording.promql, alerts))]
     for rule in rules:
         lines += _alert(rule, alerts, runbook, xids or Xid())

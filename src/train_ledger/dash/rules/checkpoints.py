@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from train_ledger.config import Alerts
-from train_ledger.dash.conditions import checkpoint_due_t, recent_failed_saves, slow_saves
+from train_ledger.dash.conditions import checkpoint_due_t, recent_failed_saves, save_ratio, slow_saves
 from train_ledger.dash.rule import Firing, Rule
+from train_ledger.dash.rules.recordings import of, remembered
 from train_ledger.dash.rules.words import (
     QUIET_AFTER_THE_END,
     clock,
@@ -39,23 +40,50 @@ def _checkpoint_save_failed(state: RunState, alerts: Alerts) -> list[Firing]:
     return []
 
 
+def _checkpoint_slow(state: RunState, alerts: Alerts) -> list[Firing]:
+    ratio, durations_s = save_ratio(state), state.checkpoints.durations_s
+    slow = ratio is not None and ratio > alerts.checkpoint_slower_factor
+    if state.finished or not slow or durations_s[-1] <= alerts.checkpoint_slow_floor_s:
+        return []
+    text = f"the last checkpoint took {durations_s[-1]:.0f} s, {ratio:.1f} times the usual"
+    return of_run(state, ratio or 0.0, text + place_of_run(state))
+
+
+_SLOW = of("max by (run)", remembered("train_ckpt_slow_saves"))
+
+# A run that stands does not owe a checkpoint: of a dead exporter it counts what was overdue when it spoke last.
+_OVERDUE = of(
+    "max by (run)",
+    of("", "train_exporter_clock_seconds\nor last_over_time(train_exporter_clock_seconds[$lookback])")
+    + "\n- on (run, instance) "
+    + of("", remembered("train_ckpt_due_timestamp_seconds")),
+)
+
 CHECKPOINT_RULES: tuple[Rule, ...] = (
     Rule(
         name="CheckpointSaveFailed",
         level="page",
-        promql=f"""(
-  ({grew("train_ckpt_failed_total", "$checkpoint_window")}) > 0
-  or on (run) max by (run) (train_ckpt_slow_saves) >= 2
-  or on (run) max by (run) (
-    time() - (train_ckpt_due_timestamp_seconds
-      + on (instance) group_left () last_over_time(train:clock_offset:seconds[$lookback]))
-  ) > 0
-)"""
+        promql=of(
+            "",
+            f"{of('', grew('train_ckpt_failed_total', '$checkpoint_window'))} > 0\n"
+            f"or on (run) {_SLOW} >= 2\nor on (run) {_OVERDUE} > 0",
+        )
         + QUIET_AFTER_THE_END,
         summary="{{ $labels.run }}: checkpoints fail, take over $checkpoint_slow_factor times the usual, "
         "or do not come" + place_of_run_promql(),
         runbook="checkpointsavefailed",
         check=_checkpoint_save_failed,
         keep_firing_for_s="keep_firing_s",
+    ),
+    Rule(
+        name="CheckpointSlow",
+        level="record",
+        promql=f"{of('max by (run)', remembered('train_ckpt_duration_ratio'))} > $checkpoint_slower_factor\n"
+        f"and on (run) {of('max by (run)', remembered('train_ckpt_duration_s'))} > $checkpoint_slow_floor_s"
+        + QUIET_AFTER_THE_END,
+        summary='{{ $labels.run }}: the last checkpoint took {{ $value | printf "%.1f" }} times the usual'
+        + place_of_run_promql(),
+        runbook="checkpointslow",
+        check=_checkpoint_slow,
     ),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from train_ledger.config import Alerts
 from train_ledger.dash.conditions import last_loss_finite
 from train_ledger.dash.rule import Firing, Rule
+from train_ledger.dash.rules.recordings import of, remembered
 from train_ledger.dash.rules.words import (
     QUIET_AFTER_THE_END,
     clock,
@@ -37,19 +38,23 @@ def _loss_not_finite(state: RunState, alerts: Alerts) -> list[Firing]:
     return of_run(state, len(ranks), text + place_of_run(state))
 
 
+_COUNTED = of("", f"{of('', remembered('train_loss_nonfinite_total'))} > 0")
+
+_GREW = of(
+    "count by (run)",
+    f"increase(train_loss_nonfinite_total[$loss_window]) > 0\nand on (run, rank, instance) {_COUNTED}",
+)
+
+_BORN = of("count by (run)", f"{_COUNTED}\nand on (run) run:train_attempt_age:seconds <= $loss_window_s")
+"""It counts the steps of this attempt, so that in a young one all of them are news."""
+
+_LAST = of("count by (run)", f"{of('', remembered('train_loss_is_finite'))} == 0")
+
 LOSS_RULES: tuple[Rule, ...] = (
     Rule(
         name="TrainingLossNotFinite",
         level="page",
-        promql="""(
-  count by (run) (increase(train_loss_nonfinite_total[$loss_window]) > 0)
-  or on (run) count by (run) (
-    (train_loss_nonfinite_total unless train_loss_nonfinite_total offset $loss_window) > 0
-      unless on (run) run:train_run_age:seconds > $loss_window_s
-  )
-  or on (run) count by (run) (train_loss_is_finite == 0)
-)"""
-        + QUIET_AFTER_THE_END,
+        promql=of("", f"{_GREW}\nor on (run) {_BORN}\nor on (run) {_LAST}") + QUIET_AFTER_THE_END,
         summary="{{ $labels.run }}: the loss was not finite on {{ $value }} rank(s)" + place_of_run_promql(),
         runbook="traininglossnotfinite",
         check=_loss_not_finite,

@@ -74,11 +74,8 @@ RESTART_RULES: tuple[Rule, ...] = (
     Rule(
         name="TrainingRestarting",
         level="record",
-        promql="""max by (run) (train_run_state{state="restarting"}) == 1
-unless on (run) (
-  max by (run) (min_over_time(train_run_state{state="restarting"}[$restart_inhibits])) == 1
-  and on (run) max by (run) (train_run_state{state="restarting"} offset $restart_inhibits) == 1
-)""",
+        promql="""run:train_restarting:bool == 1
+and on (run) run:train_attempt_age:seconds < $restart_inhibits_s""",
         summary="{{ $labels.run }}: no step yet since the restart" + place_of_run_promql(),
         runbook="trainingrestarting",
         check=_restarting,

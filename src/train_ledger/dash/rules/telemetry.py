@@ -99,8 +99,8 @@ TELEMETRY_RULES: tuple[Rule, ...] = (
         + QUIET_AFTER_THE_END
         + AWAKE,
         summary="{{ $labels.run }}: nothing {{ if $labels.host }}comes from host {{ $labels.host }} while "
-        "others go on{{ else }}is heard of the run, and it did not end{{ end }}, for {{ $value | humanizeDuration }}"
-        + place_of_run_promql(),
+        "others go on{{ else }}is heard of the run, and it did not end{{ end }}, for "
+        "{{ $value | humanizeDuration }}" + place_of_run_promql(),
         runbook="trainingtelemetrylost",
         check=_telemetry_lost,
         keep_firing_for_s="keep_firing_s",
