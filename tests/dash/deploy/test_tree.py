@@ -372,6 +372,13 @@ def test_the_daemon_set_has_what_py_spy_and_the_kernel_log_need() -> None:
     assert container["args"][:2] == ["export", "/shared/my runs/r42"]
 
 
+def test_a_run_at_the_root_does_not_mount_the_whole_file_system() -> None:
+    files = {file.path: file.text for file in files_of(Settings(run=Path("/r42")), ["kubernetes"])}
+    daemon_set = next(yaml.safe_load_all(files["kubernetes/daemonset.yaml"]))
+    runs = daemon_set["spec"]["template"]["spec"]["volumes"][0]
+    assert runs == {"name": "runs", "hostPath": {"path": "/r42", "type": "Directory"}}
+
+
 def test_process_numbers_of_other_pods_are_not_taken_for_the_host_s() -> None:
     assert _document("DaemonSet", "train-ledger-export")["spec"]["template"]["spec"]["hostPID"] is False
     sidecar = yaml.safe_load(FILES["kubernetes/pod-sidecar.yaml"].text)

@@ -42,6 +42,7 @@ def cluster(folder: Path) -> Iterator[httpx.Client]:
                 stack.enter_context(_fixed(rich_run.dcgm_text(*how)))
                 for how in zip(rich_run.HOSTS, ("Hostname", "hostname"), strict=True)
             ],
+            "remote": [stack.enter_context(_fixed(rich_run.dcgm_text("localhost")))],
             "node-exporter": [stack.enter_context(_fixed(rich_run.node_text()))],
             "keeper": [stack.enter_context(serving(of_keeper, "127.0.0.1", 0))],
         }
@@ -53,15 +54,24 @@ def _fixed(text: str) -> AbstractContextManager[str]:
     return serving(text.encode, "127.0.0.1", 0)
 
 
+_ADDRESSES = {"node-exporter": f"{rich_run.HOSTS[0]}:9100"}
+"""By which address a target is known in a cluster; all of these are on this machine."""
+
+
+def _entry(urls: list[str], address: str | None) -> dict[str, object]:
+    labels = {"instance": address} if address else {}
+    return {"targets": [url.removeprefix("http://") for url in urls], "labels": labels}
+
+
 @contextmanager
 def _prometheus(folder: Path, told: dict[str, list[str]]) -> Iterator[httpx.Client]:
     settings = Settings(config=Config(alerts=Alerts(effective_from_age_s=60.0)))  # of a run so young
     put(folder, files_of(settings, ["prometheus"]))
-    for kind, urls in told.items():
-        # The ports of a network card are told by address: the host that ranks name is put in its place.
-        labels = {"instance": f"{rich_run.HOSTS[0]}:9100"} if kind == "node-exporter" else {}
-        entry = [{"targets": [url.removeprefix("http://") for url in urls], "labels": labels}]
-        (folder / "prometheus" / "targets" / f"{kind}.json").write_text(json.dumps(entry))
+    for kind in ("train-ledger", "keeper", "dcgm-exporter", "node-exporter"):
+        entries = [_entry(told[kind], _ADDRESSES.get(kind))]
+        if kind == "dcgm-exporter":
+            entries.append(_entry(told["remote"], "node007:9400"))
+        (folder / "prometheus" / "targets" / f"{kind}.json").write_text(json.dumps(entries))
     place, port = folder / "prometheus" / "prometheus.yml", free_port()
     text = place.read_text().replace("5s", "1s")
     place.write_text(text.replace("127.0.0.1:9093", f"127.0.0.1:{free_port()}"))

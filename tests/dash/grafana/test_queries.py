@@ -93,6 +93,14 @@ def test_a_rank_is_where_it_runs_now_and_counts_once(answers: dict[str, list[dic
     ] == ["4"]
 
 
+@pytest.mark.usefixtures("answers")
+def test_labels_of_dcgm_are_put_beside_ours(prometheus: httpx.Client) -> None:
+    """Whatever the release calls the host; one that asks another host's engine is where it was scraped."""
+    told = [each["metric"] for each in _ask(prometheus, 'DCGM_FI_DEV_SM_CLOCK{gpu="0"}')]
+    assert {it["host"] for it in told} == {"node000", "node001", "node007"}
+    assert all(it["uuid"] == it["UUID"] for it in told)
+
+
 def test_of_node_exporter_only_the_network_cards_are_kept(prometheus: httpx.Client) -> None:
     names = prometheus.get("/api/v1/label/__name__/values").json()["data"]
     assert [name for name in names if name.startswith("node_load")] == []

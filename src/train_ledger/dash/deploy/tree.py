@@ -108,7 +108,8 @@ def _slurm(settings: Settings) -> Iterator[DeployedFile]:
 
 def _kubernetes(settings: Settings) -> Iterator[DeployedFile]:
     run, image = settings.run, f"train-ledger:{__version__}"
-    place = {"run": json.dumps(str(run)), "runs": json.dumps(str(run.parent)), "image": image}
+    runs = run if run.parent == run.parent.parent else run.parent  # never the whole file system
+    place = {"run": json.dumps(str(run)), "runs": json.dumps(str(runs)), "image": image}
     space, export, watch = {"namespace": settings.namespace}, str(EXPORT_PORT), str(WATCH_PORT)
     groups = _alerts(settings).partition("groups:")
     texts = {
