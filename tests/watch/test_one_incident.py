@@ -1,8 +1,11 @@
 """A GPU falls off the bus and the run stands still: one page, and none for the stall that follows."""
 
+import threading
+
 import pytest
 
 from train_ledger.chaos import fleet
+from train_ledger.watch.respond import respond
 from watch.test_keeper import Watched, go_on
 
 CULPRIT = 5
@@ -59,6 +62,28 @@ def test_a_restart_that_stands_still_again_is_a_page(faulty):
     faulty.turn_until(lambda: len(faulty.entries("notification_done")) == 2)
     again = faulty.messages()[1]
     assert (again["level"], "stands still again" in again["title"]) == ("page", True)
+
+
+def test_what_joins_while_the_page_waits_for_its_verdict_is_told_in_it_alone(tmp_path, monkeypatch):
+    may_end = threading.Event()
+
+    def slow(*asked):
+        assert may_end.wait(20)
+        return respond(*asked)
+
+    monkeypatch.setattr("train_ledger.watch.desk.respond", slow)
+    made = fleet.write(tmp_path / "r42", fault="hang", culprit=CULPRIT, hosts=2, ranks_per_host=4)
+    stalled = Watched(made, tmp_path, made.t)
+    stalled.turn_until(lambda: "response_started" in stalled.kinds())
+    fall_off_the_bus(made, stalled.clock.t)
+    stalled.turn_until(lambda: len(stalled.entries("alert_fired")) == 2)
+    may_end.set()
+    stalled.turn_until(lambda: "notification_done" in stalled.kinds())
+    turn_for(stalled, 600)
+    stalled.keeper.close()
+    (page,) = stalled.messages()
+    assert page["title"].startswith("r42: TrainingStepStalled")
+    assert page["details"]["alerts"] == ["TrainingStepStalled", "GpuXidError"]
 
 
 def test_an_ended_fault_releases_the_stall_that_still_holds(faulty):

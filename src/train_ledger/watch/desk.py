@@ -12,8 +12,9 @@ what was found before says nothing about it.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 from train_ledger.answer import Diagnosis, to_json
@@ -57,6 +58,7 @@ class Desk:
         self._posted = set(before.intended | before.done)
         self._settled = set(before.done)
         self._digest = before.digest
+        self._in_page: dict[str, Collection[object]] = {}
         self.diagnosis: Diagnosis | None = None
         self.verdict: Mapping[str, Any] = before.verdict
 
@@ -70,13 +72,18 @@ class Desk:
         waited_s = state.t - incident.opened_t
         if self._is_answered(incident, None) or waited_s >= self._config.respond.page_waits_s:
             found = self._found(incident)
+            self._in_page[incident.id] = {member.alert.key for member in incident.members}
             self._post(incident.id, page_message(self._config, self.run_name, incident, found))
 
     def tell(self, action: Action) -> None:
         """Send what an action of a known incident asks for; its page is sent by `attend`."""
         incident = action.incident.id
         if action.kind == "update":
-            self._post(incident, update_message(self._config, self.run_name, action))
+            named = self._in_page.get(incident, frozenset())
+            joined = tuple(alert for alert in action.alerts if alert.key not in named)
+            if joined:  # what joined while the page waited for its verdict stands in it
+                message = update_message(self._config, self.run_name, replace(action, alerts=joined))
+                self._post(incident, message)
         elif action.kind == "repeat":
             found = self._found(action.incident)
             self._post(incident, repeat_message(self._config, self.run_name, action, found))
