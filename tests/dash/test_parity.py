@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from dash.backtest.made import Made
 from train_ledger.chaos import fleet
 from train_ledger.config import Alerts, Config
 from train_ledger.dash.backtest import PastAlert, Recording, Replay, alerts_by_prometheus, record
@@ -58,12 +60,14 @@ def occurrences(alerts: Sequence[PastAlert], began_t: float) -> list[Occurrence]
     )
 
 
-def assert_agree(ours: list[Occurrence], theirs: list[Occurrence], every_s: float = 5.0) -> None:
+def assert_agree(
+    ours: list[Occurrence], theirs: list[Occurrence], fired_s: float = 5.0, resolved_s: float = 5.0
+) -> None:
     assert [it[:3] for it in ours] == [it[:3] for it in theirs], (ours, theirs)
     for own, other in zip(ours, theirs, strict=True):
-        assert abs(own[3] - other[3]) <= every_s, (own, other)
+        assert abs(own[3] - other[3]) <= fired_s, (own, other)
         assert (own[4] is None) == (other[4] is None), (own, other)
-        assert own[4] is None or other[4] is None or abs(own[4] - other[4]) <= every_s, (own, other)
+        assert own[4] is None or other[4] is None or abs(own[4] - other[4]) <= resolved_s, (own, other)
 
 
 PAGED = {
@@ -104,3 +108,137 @@ def test_of_a_job_with_two_hosts_whose_clocks_differ(fault: str | None, tmp_path
 
 def test_every_fault_of_the_fleet_is_held_against_both() -> None:
     assert PAGED.keys() == fleet.FAULTS.keys()
+
+
+# -- runs made for one rule each
+
+HARDWARE = replace(
+    SOON,
+    xid_window_s=120.0,
+    ecc_window_s=120.0,
+    gpu_lost_s=60.0,
+    clock_low_s=60.0,
+    link_window_s=120.0,
+    ecc_sbe_window_s=600.0,
+    telemetry_lost_s=60.0,
+    effective_window_s=900.0,
+    effective_from_age_s=300.0,
+)
+
+GPU = {"run": "r42", "rank": "3", "host": "node1", "gpu": "1"}
+LAST = ("node1", 1)
+
+
+def xid(code: int) -> Callable[[Made], object]:
+    return lambda run: run.go(120).xid(code, 3).go(300)
+
+
+def gpu_reads(after_s: float = 120, **values: float) -> Callable[[Made], object]:
+    """From then on the GPU of rank 3 reads so."""
+
+    def happen(run: Made) -> None:
+        run.go(after_s)
+        run.gpus[LAST] = values
+        run.go(300)
+
+    return happen
+
+
+def port_reads(**values: float) -> Callable[[Made], object]:
+    def happen(run: Made) -> None:
+        run.ports = {"node0": {}, "node1": {}}
+        run.go(400)
+        run.ports["node1"] = values
+        run.go(300)
+
+    return happen
+
+
+def gpu_vanishes(run: Made) -> None:
+    run.go(120)
+    run.lost.add(LAST)
+    run.go(300)
+
+
+def clock_is_low_thrice(run: Made) -> None:
+    for _ in range(3):
+        run.gpus[LAST] = {}
+        run.go(60)
+        run.gpus[LAST] = {"DCGM_FI_DEV_CLOCKS_EVENT_REASONS": 8.0}
+        run.go(120)
+
+
+def host_falls_silent(run: Made) -> None:
+    run.go(120)
+    run.dark.add("node1")
+    run.go(300)
+
+
+def rank_falls_silent(run: Made) -> None:
+    run.go(120)
+    run.silent.add(3)
+    run.go(300)
+
+
+def time_is_lost(run: Made) -> None:
+    run.go(400)
+    run.restart(240, at_step=10).go(60).restart(120, at_step=10).go(300)
+
+
+def data_goes_back(run: Made) -> None:
+    def counted(job: Made) -> None:
+        job.values["consumed_samples"] = 64.0 * job.step
+
+    def counted_otherwise(job: Made) -> None:
+        job.values["consumed_samples"] = 64.0 * job.step + 640
+
+    run.go(200, each=counted).restart(30, at_step=20).go(200, each=counted_otherwise)
+
+
+MADE: dict[str, tuple[str, Callable[[Made], object], str, dict[str, str]]] = {
+    "xid": ("", xid(79), "GpuXidError", {**GPU, "xid": "79"}),
+    "xid_beside_dcgm": ("dcgm", xid(79), "GpuXidError", {**GPU, "xid": "79"}),
+    "xid_on_record": ("", xid(63), "GpuXidRecorded", {**GPU, "xid": "63"}),
+    "xid_by_dcgm": ("dcgm", gpu_reads(DCGM_FI_DEV_XID_ERRORS=79), "GpuXidError", {**GPU, "xid": "79"}),
+    "dbe": ("dcgm", gpu_reads(DCGM_FI_DEV_ECC_DBE_VOL_TOTAL=1), "GpuEccDbe", GPU),
+    "dbe_by_nvml": ("nvml", gpu_reads(DCGM_FI_DEV_ECC_DBE_VOL_TOTAL=1), "GpuEccDbe", GPU),
+    "remap": ("dcgm", gpu_reads(DCGM_FI_DEV_ROW_REMAP_PENDING=1), "GpuEccDbe", GPU),
+    "sbe": ("dcgm", gpu_reads(700, DCGM_FI_DEV_ECC_SBE_VOL_TOTAL=200), "GpuEccSbeGrowing", GPU),
+    "clock": ("dcgm", gpu_reads(DCGM_FI_DEV_CLOCKS_EVENT_REASONS=8), "GpuClockLow", GPU),
+    "clock_by_nvml": ("nvml", gpu_reads(DCGM_FI_DEV_CLOCKS_EVENT_REASONS=8), "GpuClockLow", GPU),
+    "clock_thrice": ("dcgm", clock_is_low_thrice, "GpuClockLowRepeated", GPU),
+    "nvlink": ("dcgm", gpu_reads(DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL=9), "NvlinkErrors", GPU),
+    "gpu_lost": ("dcgm", gpu_vanishes, "GpuLost", GPU),
+    "gpu_lost_by_nvml": ("nvml", gpu_vanishes, "GpuLost", GPU),
+    "port_errors": ("", port_reads(symbol_error_total=5), "NicErrors", {}),
+    "port_down": ("", port_reads(state_id=1), "NicErrors", {}),
+    "host_silent": ("", host_falls_silent, "TrainingTelemetryLost", {"run": "r42", "host": "node1"}),
+    "rank_silent": ("", rank_falls_silent, "TrainingProcessGone", {"run": "r42"}),
+    "time_lost": ("", time_is_lost, "EffectiveTrainingTimeLow", {"run": "r42"}),
+    "data": ("", data_goes_back, "DataPositionRegressed", {"run": "r42"}),
+}
+"""Who looks at the GPUs, what happens, which alert tells of it, and with which labels ({}: any)."""
+
+
+LOOK_S = 10.0
+SLOT_S = 60.0
+LATER: dict[str, tuple[float, float]] = {
+    # Who vanishes is missed at the next look.
+    "gpu_lost": (LOOK_S, 5.0),
+    "gpu_lost_by_nvml": (LOOK_S, 5.0),
+    # Of an hour the rules file looks at every minute, so that it forgets up to a minute earlier.
+    "nvlink": (5.0, SLOT_S),
+    "port_errors": (5.0, SLOT_S),
+}
+"""By how much the two may differ in when it fires and is resolved, where that is more than an evaluation."""
+
+
+@pytest.mark.parametrize("case", MADE)
+def test_of_what_one_rule_is_for(case: str) -> None:
+    by, happen, alert, labels = MADE[case]
+    run = Made(by=by).start()
+    happen(run)
+    ours, theirs = both(run.recording(), HARDWARE)
+    assert_agree(ours, theirs, *LATER.get(case, ()))
+    assert alert in {it[0] for it in ours}, ours
+    assert not labels or next(it[1] for it in ours if it[0] == alert) == labels

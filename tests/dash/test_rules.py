@@ -151,14 +151,17 @@ def test_a_checkpoint_that_does_not_come_is_missed_but_not_while_the_run_stands(
 
 
 def test_processes_that_are_gone_are_one_alert_that_names_the_ranks() -> None:
-    state = with_rank(running(t=T0 + 500), 1, gone_t=T0 + 480)
-    state = with_rank(state, 3, gone_t=T0 + 470)
+    state = with_rank(running(t=T0 + 500), 1, gone_t=T0 + 380)
+    state = with_rank(state, 3, gone_t=T0 + 370)
     gone = firing("TrainingProcessGone", state)
     assert gone is not None
     assert gone.value == 2
-    assert gone.since_t == T0 + 470
+    assert gone.since_t == T0 + 370
     assert gone.summary.startswith("r42: ranks 1,3 on node1: process gone since ")
-    assert BY_NAME["TrainingProcessGone"].hold_s(ALERTS) == 120
+
+
+def test_processes_that_are_gone_have_two_minutes_for_a_new_attempt() -> None:
+    assert firing("TrainingProcessGone", with_rank(running(t=T0 + 500), 1, gone_t=T0 + 381)) is None
 
 
 def test_a_process_that_said_it_ended_is_not_gone() -> None:
@@ -168,7 +171,7 @@ def test_a_process_that_said_it_ended_is_not_gone() -> None:
 
 
 def test_a_silent_rank_is_gone_only_where_its_neighbours_went_on() -> None:
-    state = with_rank(running(t=T0 + 500), 2, step_t=T0 + 300, heard_t=T0 + 300)
+    state = with_rank(running(t=T0 + 500, step=300), 2, step=100, step_t=T0 + 300, heard_t=T0 + 300)
     gone = firing("TrainingProcessGone", state)
     assert gone is not None
     assert "rank 2 on node1: silent while others on the host go on, since " in gone.summary
@@ -180,12 +183,14 @@ def test_a_silent_rank_is_gone_only_where_its_neighbours_went_on() -> None:
     assert firing("TrainingProcessGone", named_now_and_then) is None
     only_logs_now_and_then = with_rank(running(t=T0 + 500), 2, step=None, step_t=None, heard_t=T0 + 6)
     assert firing("TrainingProcessGone", only_logs_now_and_then) is None
+    late_behind_a_pause_of_all = with_rank(state, 2, step=298)
+    assert firing("TrainingProcessGone", late_behind_a_pause_of_all) is None
 
 
 def test_many_lost_ranks_are_drawn_together() -> None:
     state = running(t=T0 + 500, ranks=100)
     for rank in range(100):
-        state = with_rank(state, rank, gone_t=T0 + 480)
+        state = with_rank(state, rank, gone_t=T0 + 380)
     gone = firing("TrainingProcessGone", state)
     assert gone is not None
     assert "ranks 0-99 on node1" in gone.summary

@@ -32,8 +32,8 @@ from train_ledger.dash.metric_text import (
     head_of,
     labels,
 )
-from train_ledger.dash.speed_metrics import outliers_text, speed_text
 from train_ledger.dash.spans import is_span, spans_of
+from train_ledger.dash.speed_metrics import outliers_text, speed_text
 from train_ledger.fields import FIELDS, Field
 from train_ledger.ledger.state import STATES, RankState, RunState
 
@@ -175,6 +175,13 @@ class Exposition:
         lost = lost_ranks(state, self._config.alerts)
         up = ((m.labels, float(m.state.rank not in lost)) for m in members if not m.state.ended)
         yield family("train_process_up", "gauge", "0 where the process of a rank is gone before its end.", up)
+        gone = ((member.labels, lost[member.state.rank]) for member in members if member.state.rank in lost)
+        yield family(
+            "train_process_gone_timestamp_seconds",
+            "gauge",
+            "When a process that is gone was found dead, or was heard last.",
+            gone,
+        )
         infos = ((self._info_of(state.run, member.state), 1.0) for member in members)
         yield family("train_rank_info", "gauge", "Where a rank runs.", infos)
 

@@ -18,6 +18,7 @@ from train_ledger.ledger.xids import XIDS, xid
 
 __all__ = ["hardware_text"]
 
+_ONE_LOOK_S = 5.0
 _COUNTERS = ("_TOTAL", "_COUNTER", "_REMAPPED_ROWS")
 
 
@@ -71,9 +72,13 @@ def _shared(state: RunState) -> Iterator[str]:
 
 
 def _by_nvml(state: RunState) -> Iterator[str]:
+    """Of a GPU that the newest look at its host did not see nothing is told, or nobody would miss it."""
+    newest: dict[str, float] = {}
+    for gpu in state.gpus:
+        newest[gpu.host] = max(gpu.seen_t or 0.0, newest.get(gpu.host, 0.0))
     told: dict[str, list[Sample]] = defaultdict(list)
     for gpu in state.gpus:
-        if gpu.by == "nvml":
+        if gpu.by == "nvml" and newest[gpu.host] - (gpu.seen_t or 0.0) <= _ONE_LOOK_S:
             named = _named(gpu)
             for name, value in gpu.values.items():
                 if name.isidentifier():

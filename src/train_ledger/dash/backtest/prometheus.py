@@ -25,19 +25,24 @@ from train_ledger.dash.rule import Firing, Rule
 from train_ledger.dash.rules import INHIBITIONS, RECORDINGS, RULES
 from train_ledger.ledger import Fold, RunState
 
-__all__ = ["alerts_by_prometheus", "metrics_read"]
+__all__ = ["MetricsRead", "alerts_by_prometheus"]
 
 _NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
-_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
+_NAMED_LIKE = re.compile(r'__name__=~"([^"\\]*)"')
 
 
-def metrics_read(rules: tuple[Rule, ...], alerts: Alerts) -> frozenset[str]:
-    """Every name in the rules' PromQL and in what it rests on: the metrics are among them."""
-    asked = [recording.promql for recording in RECORDINGS] + [rule.promql for rule in rules]
-    asked += [rule.summary for rule in rules]
-    return frozenset(
-        name for text in asked for name in _NAME.findall(_QUOTED.sub("", expression(text, alerts)))
-    )
+class MetricsRead:
+    """Whether the rules, or what they rest on, read a metric; `in` asks."""
+
+    def __init__(self, rules: tuple[Rule, ...], alerts: Alerts) -> None:
+        asked = [recording.promql for recording in RECORDINGS]
+        asked += [text for rule in rules for text in (rule.promql, rule.summary)]
+        texts = [expression(text, alerts) for text in asked]
+        self._names = {name for text in texts for name in _NAME.findall(text)}
+        self._patterns = [re.compile(found) for text in texts for found in _NAMED_LIKE.findall(text)]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names or any(it.fullmatch(str(name)) for it in self._patterns)
 
 
 def alerts_by_prometheus(
@@ -85,7 +90,7 @@ def _samples(
         config,
         recording.run_json,
         hosts=hosts,
-        wanted=metrics_read(rules, config.alerts),
+        wanted=MetricsRead(rules, config.alerts),
         origin_t=origin_t,
     )
     whole = Fold(recording.run, config, recording.run_json)

@@ -7,7 +7,7 @@ makes them in earnest.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Container, Iterator, Mapping
 from typing import Any
 
 from train_ledger.config import Config
@@ -22,7 +22,10 @@ __all__ = ["Sidecar", "Targets"]
 _HEAD = "\n# HELP "
 _TIMES = ("_timestamp_seconds", "_clock_seconds")
 _READING_HOLDS_S = 60.0
-"""So long a value that an exporter told is taken for what it still tells."""
+"""So long what an exporter told is taken for what it still tells, where nobody looked again."""
+
+_ONE_LOOK_S = 5.0
+"""Readings of one look at all cards of a host lie no further apart."""
 
 
 class _Target:
@@ -31,10 +34,10 @@ class _Target:
     Times are told as seconds since `origin_t`, where promtool's clock reads 0.
     """
 
-    def __init__(self, instance: str, job: str, wanted: Collection[str], origin_t: float) -> None:
+    def __init__(self, instance: str, job: str, wanted: Container[str], origin_t: float) -> None:
         self.instance = instance
         self._own = labels(instance=instance, job=job)[1:-1]
-        self._wanted = frozenset(wanted)
+        self._wanted = wanted
         self._origin_t = origin_t
         self._names: dict[str, str] = {}
         self._read: dict[str, tuple[str, dict[str, float]]] = {}
@@ -101,11 +104,12 @@ class Sidecar:
 class _Others:
     """dcgm-exporter and node_exporter of one host, by their newest readings."""
 
-    def __init__(self, host: str, wanted: Collection[str], origin_t: float) -> None:
+    def __init__(self, host: str, wanted: Container[str], origin_t: float) -> None:
         self._host = host
         self._dcgm = _Target(f"{host}:9400", "dcgm", wanted, origin_t)
         self._node = _Target(f"{host}:9100", "node", wanted, origin_t)
-        self._wanted = frozenset(wanted)
+        self._wanted = wanted
+        self._looked_t: dict[str, float] = {}
         self._newest: dict[tuple[object, ...], tuple[float, dict[str, float]]] = {}
 
     def add(self, t: float, reading: HardwareReading) -> None:
@@ -133,13 +137,15 @@ class _Others:
             if f"{prefix}{name}" in self._wanted
         }
         self._newest[(target.instance, *card)] = (t, values)
+        self._looked_t[target.instance] = t
 
     def scrape(self, t: float) -> Iterator[tuple[str, dict[str, float]]]:
         """(instance, samples) of each that has told anything."""
         by_instance: dict[str, dict[str, float]] = {}
         for (instance, *_), (read_t, values) in self._newest.items():
             of_instance = by_instance.setdefault(str(instance), {})
-            if t - read_t <= _READING_HOLDS_S:
+            is_seen = self._looked_t[str(instance)] - read_t <= _ONE_LOOK_S
+            if is_seen and t - read_t <= _READING_HOLDS_S:
                 of_instance.update(values)
         yield from by_instance.items()
 
@@ -154,12 +160,12 @@ class Targets:
         run_json: Mapping[str, Any],
         *,
         hosts: Collection[str],
-        wanted: Collection[str],
+        wanted: Container[str],
         origin_t: float,
     ) -> None:
         self._made = (run, config, run_json)
         self._hosts = frozenset(hosts) or frozenset({""})
-        self._wanted = frozenset(wanted)
+        self._wanted = wanted
         self._origin_t = origin_t
         self._sidecars: dict[str, Sidecar] = {}
         self._others: dict[str, _Others] = {}

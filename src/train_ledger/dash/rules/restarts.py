@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from textwrap import indent
+
 from train_ledger.config import Alerts
 from train_ledger.dash.conditions import lost_ranks, restarts_since
 from train_ledger.dash.rule import Firing, Rule
+from train_ledger.dash.rules.recordings import age_of
 from train_ledger.dash.rules.words import (
     QUIET_AFTER_THE_END,
     clock,
@@ -28,7 +31,8 @@ def _restart_loop(state: RunState, alerts: Alerts) -> list[Firing]:
 
 
 def _process_gone(state: RunState, alerts: Alerts) -> list[Firing]:
-    lost = {} if state.finished else lost_ranks(state, alerts)
+    gone = {} if state.finished else lost_ranks(state, alerts)
+    lost = {rank: t for rank, t in gone.items() if state.t - t >= alerts.process_gone_s}
     if not lost:
         return []
     since_t = min(lost.values())
@@ -48,6 +52,16 @@ def _restarting(state: RunState, alerts: Alerts) -> list[Firing]:
     return of_run(state, 1.0, f"no step yet since the restart at {clock(since_t)}{place_of_run(state)}")
 
 
+# Counted from when a process was last known to live, where its exporter says so. Else from when it was first
+# seen dead, which `for` cannot do beside: it would count from the first evaluation in both cases.
+_GONE_FOR_LONG = f"""max by (run, rank) (
+{indent(age_of("train_process_gone_timestamp_seconds"), "  ")}
+) >= $process_gone_s
+or (
+  max_over_time(run_rank:train_process_up:last[$process_gone]) == 0
+  and run_rank:train_process_up:last offset $process_gone == 0
+)"""
+
 RESTART_RULES: tuple[Rule, ...] = (
     Rule(
         name="TrainingRestartLoop",
@@ -63,12 +77,11 @@ RESTART_RULES: tuple[Rule, ...] = (
     Rule(
         name="TrainingProcessGone",
         level="page",
-        promql="count by (run) (run_rank:train_process_up:last == 0)" + QUIET_AFTER_THE_END,
+        promql=f"count by (run) (\n{indent(_GONE_FOR_LONG, '  ')}\n){QUIET_AFTER_THE_END}",
         summary="{{ $labels.run }}: the processes of {{ $value }} rank(s) are gone and no new attempt began"
         + place_of_run_promql(),
         runbook="trainingprocessgone",
         check=_process_gone,
-        for_s="process_gone_s",
         keep_firing_for_s="keep_firing_s",
     ),
     Rule(

@@ -11,6 +11,7 @@ _OF_CARD = frozenset({"host", "gpu", "uuid"})
 COMES_WITH_AN_INCIDENT: dict[str, frozenset[str] | None] = {
     "ALERTS": None,
     "ALERTS_FOR_STATE": None,
+    "train_process_gone_timestamp_seconds": frozenset({"run", "rank"}),
     "train_xid_total": _OF_CARD | {"code", "level"},
     "train_xid_info": frozenset({"code", "meaning", "action"}),
     "DCGM_EXP_XID_ERRORS_COUNT": None,
