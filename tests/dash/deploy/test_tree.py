@@ -368,6 +368,9 @@ def test_the_daemon_set_has_what_py_spy_and_the_kernel_log_need() -> None:
     container = spec["containers"][0]
     assert {"SYS_PTRACE", "SYSLOG"} <= set(container["securityContext"]["capabilities"]["add"])
     assert {"name": "kmsg", "mountPath": "/dev/kmsg", "readOnly": True} in container["volumeMounts"]
+    journal = {"log": "/var/log", "machine-id": "/etc/machine-id"}
+    mounts = {it["name"]: it["mountPath"] for it in container["volumeMounts"] if it.get("readOnly")}
+    assert journal.items() <= mounts.items()
     assert {"name": "runs", "mountPath": "/shared/my runs"} in container["volumeMounts"]
     assert container["args"][:2] == ["export", "/shared/my runs/r42"]
 
