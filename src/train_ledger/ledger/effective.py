@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Sequence
-from itertools import pairwise
+from operator import attrgetter, sub
 from typing import NamedTuple
 
 from train_ledger.facts import PlainStep
@@ -156,9 +156,7 @@ def are_even(times: Sequence[float], before_t: float) -> bool:
     """
     if times[-1] - before_t <= _EVEN_S:
         return True
-    return times[0] - before_t <= _EVEN_S and all(
-        later - earlier <= _EVEN_S for earlier, later in pairwise(times)
-    )
+    return times[0] - before_t <= _EVEN_S and max(map(sub, times[1:], times), default=0.0) <= _EVEN_S
 
 
 def _held_up(before: Before, passed_us: int, steps: int) -> bool:
@@ -171,7 +169,7 @@ def _held_up(before: Before, passed_us: int, steps: int) -> bool:
 
 
 def _any_saved(steps: Sequence[PlainStep]) -> bool:
-    return any(step.ckpt_s for step in steps)
+    return any(map(attrgetter("ckpt_s"), steps))
 
 
 def _ckpt_us(seconds: float) -> int:

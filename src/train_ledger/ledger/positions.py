@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 from math import gcd, lcm
+from operator import attrgetter
 
 from train_ledger.facts import PlainStep
 
@@ -99,7 +100,7 @@ class Positions:
             )
         if self._field is None:
             return
-        values: list[float | None] = [getattr(step, self._field) for step in steps]
+        values: list[float | None] = [*map(attrgetter(self._field), steps)]
         if not self._goes_on(numbers, values, times[-1]):
             for number, value, t in zip(numbers, values, times, strict=True):
                 self._add(number, t, value)
