@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby
+from itertools import islice
 from statistics import median
 
 from train_ledger.config import Alerts
@@ -26,6 +26,8 @@ _SPREADS = 3.0
 _OF_MAD = 1.4826
 _SMALLEST_SPREAD = 0.01
 _MOST_STEPS = 200
+_READ_AHEAD = 4
+"""Steps by which one rank may have been read further than another, and one."""
 
 Member = tuple[int, str | None, "OwnWork"]
 """(rank, host, what it told)"""
@@ -51,16 +53,25 @@ class OwnWork:
 
     def add_all(self, steps: Sequence[PlainStep]) -> None:
         """The same of many steps in a row, all values of which are finite."""
-        most = self._of.maxlen or 0
+        most = self.most
         newest = _told(steps[-most:])
         if len(newest) < most:
             newest = _told(steps)[-most:]
         self._of.extend(newest)
 
     @property
-    def steps(self) -> Mapping[int, float]:
-        """The work (s) in each of the last steps; empty where there are too few of them."""
-        return dict(self._of) if len(self._of) == self._of.maxlen else {}
+    def most(self) -> int:
+        """How many steps are kept."""
+        return self._of.maxlen or 0
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it told as many steps as it takes to judge them."""
+        return len(self._of) == self.most
+
+    def newest(self, most: int | None = None) -> Iterable[tuple[int, float]]:
+        """(step, seconds) of the last steps, newest first."""
+        return islice(reversed(self._of), most)
 
 
 def _told(steps: Sequence[PlainStep]) -> list[tuple[int, float]]:
@@ -73,16 +84,13 @@ def outliers(
     members: Iterable[Member], stages: Stages | None, step_s: float | None, alerts: Alerts
 ) -> tuple[Outlier, ...]:
     """Those of the ranks whose own work stands out, the worst one of each host; `step_s` is a usual step."""
-    told = [(rank, host, steps) for rank, host, work in members if (steps := work.steps)]
+    told = [member for member in members if member[2].is_known]
     if stages is None or not step_s or len(told) <= _FEWEST_PEERS:
         return ()
-    stage_of = {rank: stages(rank) for rank, _, _ in told}
-    told.sort(key=lambda it: stage_of[it[0]])
-    found = [
-        outlier
-        for _, peers in groupby(told, key=lambda it: stage_of[it[0]])
-        for outlier in _of_stage(list(peers), step_s, alerts)
-    ]
+    by_stage: dict[int, list[Member]] = {}
+    for member in told:
+        by_stage.setdefault(stages(member[0]), []).append(member)
+    found = [it for peers in by_stage.values() for it in _of_stage(peers, step_s, alerts)]
     return tuple(_worst_of_each_host(found))
 
 
@@ -93,18 +101,15 @@ def _worst_of_each_host(found: Iterable[Outlier]) -> list[Outlier]:
     return sorted(worst.values(), key=lambda it: it.rank)
 
 
-def _of_stage(
-    told: list[tuple[int, str | None, Mapping[int, float]]], step_s: float, alerts: Alerts
-) -> Iterable[Outlier]:
-    if len(told) <= _FEWEST_PEERS:
+def _of_stage(peers: list[Member], step_s: float, alerts: Alerts) -> Iterable[Outlier]:
+    """Who is off in enough of the steps is off in one of so few; only where somebody is all are looked at."""
+    steps = peers[0][2].most
+    may_miss = math.floor((1 - alerts.outlier_share) * steps)
+    if not _off(peers, may_miss + _READ_AHEAD, alerts.outlier_effect):
         return
-    off: dict[int, list[tuple[float, float]]] = {}
-    for step in set().union(*(steps for _, _, steps in told)):
-        values = [(steps[step], rank) for rank, _, steps in told if step in steps]
-        for rank, ratio, excess_s in _off(values, alerts.outlier_effect):
-            off.setdefault(rank, []).append((ratio, excess_s))
-    for rank, host, steps in told:
-        share = len(off.get(rank, ())) / len(steps)
+    off = _off(peers, None, alerts.outlier_effect)
+    for rank, host, _ in peers:
+        share = len(off.get(rank, ())) / steps
         if share < alerts.outlier_share or rank not in off:
             continue
         impact = median(excess_s for _, excess_s in off[rank]) / step_s
@@ -112,15 +117,38 @@ def _of_stage(
             yield Outlier(rank, host, median(ratio for ratio, _ in off[rank]), share, impact)
 
 
-def _off(values: list[tuple[float, int]], effect: float) -> Iterable[tuple[int, float, float]]:
+def _off(peers: list[Member], most: int | None, effect: float) -> dict[int, list[tuple[float, float]]]:
+    """Who was far off in which of the last steps: (own work to its peers', seconds more) of each."""
+    values: dict[int, list[tuple[float, int]]] = {}
+    for rank, _, work in peers:
+        for step, value in work.newest(most):
+            values.setdefault(step, []).append((value, rank))
+    off: dict[int, list[tuple[float, float]]] = {}
+    for told in values.values():
+        for rank, ratio, excess_s in _off_in_one(told, effect):
+            off.setdefault(rank, []).append((ratio, excess_s))
+    return off
+
+
+def _off_in_one(values: list[tuple[float, int]], effect: float) -> Iterable[tuple[int, float, float]]:
     """Who is far off in one step: (rank, own work to its peers', seconds more)."""
     if len(values) <= _FEWEST_PEERS:
         return
-    ordered = sorted(value for value, _ in values)
+    values.sort()
+    ordered = [value for value, _ in values]
     # Without itself a slow rank's peers have the lower one of the two values in the middle.
-    usual = median(ordered[:-1])
+    usual = _middle(ordered[:-1])
+    if ordered[-1] < (1 + effect) * usual:
+        return
     spread = max(_SMALLEST_SPREAD * usual, _OF_MAD * median(abs(value - usual) for value in ordered))
     least = max((1 + effect) * usual, usual + _SPREADS * spread)
-    for value, rank in values:
-        if value >= least:
-            yield rank, value / usual, value - usual
+    for value, rank in reversed(values):
+        if value < least:
+            break
+        yield rank, value / usual, value - usual
+
+
+def _middle(ordered: Sequence[float]) -> float:
+    """The median of values in order."""
+    half = len(ordered) // 2
+    return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import repeat
 
 from train_ledger.config import Alerts
 from train_ledger.ledger.trends.slots import pieces, slot_s
@@ -21,6 +22,9 @@ _CLASSES = 100.0
 
 FEWEST_RECENT = 3
 """Of fewer steps nothing is said; where steps are long the recent ones reach further back for them."""
+
+_MANY = 16
+"""For fewer lines a Counter takes longer than a look at each."""
 
 _MOST_STRIDE = 100
 """A line stands for no more steps than this: where lines were lost, it does not tell of those."""
@@ -76,7 +80,8 @@ class PaceTrend:
             self._steps[slot] = 0
             if len(self._slots) > self._most:
                 self._forget(slot, alerts)
-        for number, lines in Counter(classes).items():
+        counted = Counter(classes).items() if len(classes) > _MANY else zip(classes, repeat(1), strict=False)
+        for number, lines in counted:
             known[number] = known.get(number, 0) + lines
         few = max(strides) <= _MOST_STRIDE
         self._steps[slot] += sum(strides if few else (min(stride, _MOST_STRIDE) for stride in strides))

@@ -1,0 +1,23 @@
+"""Every counter is asked for, and the last number that was told of it is taken."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from train_ledger.fields import FIELDS
+from train_ledger.ledger.counters import COUNTERS, newest_counters
+
+
+def plain(**values: float) -> Any:
+    return SimpleNamespace(**{**dict.fromkeys(COUNTERS), **values})
+
+
+def test_the_counters_are_those_of_the_table() -> None:
+    assert {name for name, field in FIELDS.items() if field.kind == "counter"} == COUNTERS
+
+
+def test_each_counter_is_read_under_its_own_name() -> None:
+    for name in COUNTERS:
+        assert newest_counters([plain(**{name: 1.0}), plain(**{name: 2.0}), plain()], but=()) == {name: 2.0}
+        assert newest_counters([plain(**{name: 1.0})], but={name}) == {}
