@@ -21,6 +21,7 @@ from train_ledger.ledger import Fold, RunState, gpu_price_per_hour, has_gpus, im
 from train_ledger.ops.commands import next_commands
 from train_ledger.ops.deaths import ranks_here
 from train_ledger.ops.evidence import gather
+from train_ledger.ops.gpus_seen import gpus_named, of_hardware, of_slow_ports, with_readings
 from train_ledger.ops.hang_cause import of_hang, without_contradictions
 from train_ledger.ops.hardware_cause import with_hardware
 from train_ledger.ops.keeper_word import has_no_pace, open_stall
@@ -78,21 +79,28 @@ def examine(
         evidence = gather(run_dir, config, state, until_t=at)
         diagnosis = of_hang(state, evidence, looked_at)
         diagnosis = with_hardware(diagnosis, evidence.known, state, evidence.has_kernel_logs)
+        diagnosis = with_readings(
+            replace(diagnosis, hosts=_hosts(state, diagnosis.ranks)), state, config.alerts
+        )
         diagnosis = _reproducible(diagnosis, run)
         details = diagnosis.details  # of findings that are none after all nothing is drawn
         picture = evidence.picture if details and details.findings == evidence.answer.findings else None
+    elif not state.finished and (failed := of_hardware(state, config.alerts)) is not None:
+        diagnosis = failed
     elif state.state == "numeric_fault" or "TrainingLossNotFinite" in firing:
         diagnosis = _of_loss(state)
     elif "CheckpointSaveFailed" in firing:
         diagnosis = _of_checkpoint(state, firing["CheckpointSaveFailed"])
+    elif "TrainingStepTimeRegressed" in firing and (slow := of_slow_ports(state)) is not None:
+        diagnosis = slow
     else:
         diagnosis = _of_no_trouble(state, config)
     if stall is not None:
         diagnosis = replace(diagnosis, evidence=(stall.in_words(), *diagnosis.evidence))
     told = replace(
         without_contradictions(diagnosis),
-        hosts=_hosts(state, diagnosis.ranks),
-        gpus=_gpus(state, diagnosis.ranks),
+        hosts=_hosts(state, diagnosis.ranks) or (diagnosis.hosts if not diagnosis.ranks else ()),
+        gpus=_gpus(state, diagnosis.ranks) or gpus_named(state, diagnosis.ranks),
         impact=_impact(state, config, run, diagnosis),
         not_observed=tuple(dict.fromkeys(_not_observed(run_dir, state, diagnosis.not_observed, not_read))),
         next=(*diagnosis.next, *next_commands(run_dir, run, state, diagnosis)),

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from train_ledger import hang
 from train_ledger.answer import HangAnswer
-from train_ledger.config import Config
+from train_ledger.config import Config, Xid
 from train_ledger.hang import RankKnowledge, first_fallen, stacks, suspect_place
 from train_ledger.ledger import RunState
 from train_ledger.ops.acquittal import accuses_the_ended, acquitted
@@ -79,7 +79,7 @@ def gather(
     since_t = _since(state)
     dumps = _files(run_dir.comm_traces(state.attempt), None, until_t)
     found, unread = stacks.read(_stack_files(run_dir.stacks(state.attempt), since_t, until_t))
-    told = logs_about(run_dir, state, until_t=until_t, logs=logs)
+    told = logs_about(run_dir, state, until_t=until_t, logs=logs, overrides=config.xid)
     known = told.known
     examined = hang.examine(
         dumps,
@@ -111,12 +111,20 @@ def gather(
 
 
 def logs_about(
-    run_dir: RunDir, state: RunState, *, until_t: float | None = None, logs: Sequence[Path] = ()
+    run_dir: RunDir,
+    state: RunState,
+    *,
+    until_t: float | None = None,
+    logs: Sequence[Path] = (),
+    overrides: Xid | None = None,
 ) -> LogEvidence:
-    """What the run's signals and logs say of each rank; `logs` are read instead of the run's own."""
+    """What the run's signals and logs say of each rank; `logs` are read instead of the run's own.
+
+    `overrides` are levels of XIDs that the user set.
+    """
     paths = [*logs, *kernel_logs_of(run_dir)] if logs else logs_of_run(run_dir)
     known = knowledge_of(state, _aborted(run_dir, state))
-    return read_logs(paths, known, state=state, run_dir=run_dir, until_t=until_t)
+    return read_logs(paths, known, state=state, run_dir=run_dir, until_t=until_t, overrides=overrides)
 
 
 def _since(state: RunState) -> float | None:

@@ -10,9 +10,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from train_ledger.config import Xid
 from train_ledger.hang import RankKnowledge
 from train_ledger.hang.knowledge import GpuFault
-from train_ledger.ledger import RankState, xid, xid_level
+from train_ledger.ledger import RankState, xid
+from train_ledger.ledger.xids import level_here
 from train_ledger.render import harmless
 from train_ledger.sources import KernelFault, pci_address
 
@@ -32,12 +34,13 @@ def with_faults(
     ranks: Mapping[int, RankState],
     t: float | None,
     since_t: float | None = None,
+    overrides: Xid | None = None,
 ) -> tuple[dict[int, RankKnowledge], tuple[str, ...]]:
     """What was known of each rank with the faults of its GPU; and in words, faults that are of no rank.
 
     `t` is the moment that is asked about (unix seconds): what happened more than a day before it is left out.
     What was well over before `since_t`, when the run last made a step, or is of a time that is not known, is
-    told and stops nobody now: its level is no more than record.
+    told and stops nobody now: its level is no more than record. `overrides` are the levels that the user set.
     """
     recent = [it for it in kernel if t is None or it.t is None or t - _EARLIEST_S <= it.t]
     recent.sort(key=lambda it: it.t if it.t is not None else -1.0)
@@ -53,7 +56,7 @@ def with_faults(
             found[rank] = replace(found.get(rank) or RankKnowledge(rank), no_memory=True, gone=True)
         else:
             it = found.get(rank) or RankKnowledge(rank, host=ranks[rank].host)
-            said = _said(fault, times[_key(fault)], since_t)
+            said = _said(fault, times[_key(fault)], since_t, overrides or Xid())
             if said not in it.gpu_faults:
                 found[rank] = replace(it, gpu_faults=(*it.gpu_faults, said))
     return found, tuple(_strangers(of_nobody))
@@ -86,9 +89,9 @@ def _latest(faults: Sequence[KernelFault]) -> list[KernelFault]:
     return kept[::-1]
 
 
-def _said(fault: KernelFault, times: int, since_t: float | None) -> GpuFault:
+def _said(fault: KernelFault, times: int, since_t: float | None, overrides: Xid) -> GpuFault:
     code = fault.code or 0
-    level = xid_level(code, fault.text, times=times)
+    level = level_here(code, fault.text, times=times, overrides=overrides)
     if level == "page" and (fault.t is None or _was_before(fault, since_t)):
         level = "record"
     return GpuFault(code, xid(code).meaning, level, fault.pci, fault.t, fault.text)

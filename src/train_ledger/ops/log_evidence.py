@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from train_ledger.config import Xid
 from train_ledger.facts import Event
 from train_ledger.hang import RankKnowledge
 from train_ledger.ledger import RankState, RunState
@@ -40,12 +41,14 @@ def read_logs(
     run_dir: RunDir | None = None,
     until_t: float | None = None,
     world_size: int | None = None,
+    overrides: Xid | None = None,
 ) -> LogEvidence:
     """The logs in `paths` (files or folders), joined with what is known already.
 
     `state` tells which GPU and process is whose, and since when the run stands still: what logs say of a time
     before that is of an earlier hang. `world_size` goes before the state's. `until_t` (unix seconds) leaves
-    out what was said later. The start-up warnings in the signals of `run_dir` are read, too.
+    out what was said later. `overrides` are levels of XIDs that the user set. The start-up
+    warnings in the signals of `run_dir` are read, too.
     """
     reading = read_log_files(paths, until_t=until_t)
     ranks: Mapping[int, RankState] = state.ranks if state else {}
@@ -61,7 +64,7 @@ def read_logs(
         found = {rank: it for rank, it in found.items() if rank < world_size or rank in (known or {})}
     t = until_t if until_t is not None else (state.t if state else None)
     stands_since_t = _stands_since(state) if state else None
-    found, strangers = with_faults(found, reading.kernel, ranks, t, stands_since_t)
+    found, strangers = with_faults(found, reading.kernel, ranks, t, stands_since_t, overrides)
     return LogEvidence(found, (*notes, *strangers))
 
 
