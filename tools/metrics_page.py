@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from train_ledger.config import Config
+from train_ledger.config import Alerts, Config
 from train_ledger.dash.exporter import Exporter
 from train_ledger.dash.rules import RULES
 from train_ledger.fields import (
@@ -134,10 +134,12 @@ def _exported() -> list[tuple[str, str, str, str]]:
         now = time.time()
         run_dir.signals_of(0).write_text("".join(json.dumps(line) + "\n" for line in _lines(now)))
         run_dir.signals_of(1).write_text(json.dumps(_started(now, 1)) + "\n")
+        for rank in (2, 3, 4):
+            run_dir.signals_of(rank).write_text("".join(json.dumps(it) + "\n" for it in _peers(now, rank)))
         run_dir.hardware.mkdir()
         for name, line in _HARDWARE.items():
             (run_dir.hardware / f"node1.{name}").write_text(line.format(now - 60) + "\n")
-        exporter = Exporter(run_dir, Config(), clock=lambda: now)
+        exporter = Exporter(run_dir, _SHORT, clock=lambda: now)
         exporter.poll()
         text = exporter.metrics() or ""
         exporter.close()
@@ -156,7 +158,8 @@ def _lines(now: float) -> Iterator[dict[str, object]]:
     yield _started(now, 0)
     for step in range(1, 590):
         t = start + step * step_s
-        yield {"t": t, "step": step, "rank": 0, "loss": 2.0, "step_time_s": step_s, **_WRITTEN}
+        told = {"grad_norm": 50.0} if step == 400 else {"num_alloc_retries": step, "mem_inactive_split": step}
+        yield {"t": t, "step": step, "rank": 0, "loss": 2.0, "step_time_s": step_s, **_WRITTEN, **told}
         if step % 100 == 0:
             yield {"t": t, "step": step, "rank": 0, "event": "ckpt_start"}
             yield {
@@ -169,17 +172,37 @@ def _lines(now: float) -> Iterator[dict[str, object]]:
             }
 
 
+def _peers(now: float, rank: int) -> Iterator[dict[str, object]]:
+    """Ranks beside which rank 0's own work is long."""
+    yield _started(now, rank)
+    for step in range(1, 590):
+        yield {"t": now - 600 + step, "step": step, "rank": rank, "compute_s": 0.5}
+
+
 def _started(now: float, rank: int) -> dict[str, object]:
-    """Both ranks share a GPU."""
+    """All share a GPU."""
     place = {"host": "node1", "gpu": 0, "uuid": "GPU-1", "pci": "0000:3b:00.0", "pid": 0}
-    return {"t": now - 600, "rank": rank, "event": "run_start", "world_size": 2, **place}
+    return {"t": now - 600, "rank": rank, "event": "run_start", "world_size": 5, **place}
 
 
 _HARDWARE = {
     "kern.log": "{} node1 kernel: NVRM: Xid (PCI:0000:3b:00): 63, pid=7, name=python, Row Remapper",
     "jsonl": '{{"t": {}, "host": "node1", "by": "nvml", "not_observed": ["DCGM_FI_DEV_MEMORY_TEMP"]}}',
 }
-_WRITTEN = {"effective_fraction": 0.9, "mfu_baseline": 40.0, "span_fwd_bwd_s": 0.7}
+_WRITTEN = {
+    **{"effective_fraction": 0.9, "mfu_baseline": 40.0, "span_fwd_bwd_s": 0.7, "mfu": 40.0},
+    **{"data_wait_s": 0.0, "compute_s": 0.7, "grad_norm": 1.0},
+}
+_SHORT = Config(
+    alerts=Alerts(
+        step_recent_s=60.0,
+        step_usual_window_s=240.0,
+        step_usual_offset_s=120.0,
+        mfu_window_s=300.0,
+        data_wait_window_s=300.0,
+    )
+)
+"""Windows that the small run fills."""
 
 
 def main(arguments: list[str]) -> int:
