@@ -21,7 +21,15 @@ from train_ledger.dash.metric_text import labels
 from train_ledger.dash.promql import alerts_yml
 from train_ledger.fields import FIELDS
 from train_ledger.ledger.hardware.records import GpuState, XidState
-from train_ledger.ledger.state import STATES, Attempt, Checkpoints, FailedSave, RankState, RunState
+from train_ledger.ledger.state import (
+    STATES,
+    Attempt,
+    Checkpoints,
+    FailedSave,
+    Productive,
+    RankState,
+    RunState,
+)
 from train_ledger.ledger.trends import Fragmented, Outlier, Speed, Spike, StepTimes
 
 Series = dict[tuple[str, tuple[tuple[str, str], ...]], float]
@@ -158,11 +166,13 @@ def test_every_metric_that_the_rules_read_is_exported() -> None:
     )
     gpu = GpuState("node1", 0, "GPU-0", ranks=(0, 1), xids=(XidState(79, "page", 1, T0 + 9, T0 + 9),))
     state = running(t=T0 + 600, checkpoints=saves, gpus=(gpu,), speed=speed)
+    state = replace(state, productive=Productive(T0, 400.0, 0.67))
     state = with_rank(state, 1, data_wait_fraction=0.2, fragmented=Fragmented(3.0, 1e9))
     exported = {name for name, _ in exposed(state)}
     read = set(re.findall(r"(?<![\w:])train_\w+(?![\w:])", alerts_yml(Config().alerts)))
     assert len(read) > 8
-    assert read - exported == {"train_exporter_clock_seconds"}, "which the exporter adds at the scrape"
+    at_the_scrape = {"train_exporter_clock_seconds", "train_exporter_poll_age_seconds"}
+    assert read - exported == at_the_scrape, "which the exporter adds"
 
 
 def test_every_known_field_has_a_metric() -> None:

@@ -24,6 +24,7 @@ from train_ledger.watch.console import Console
 from train_ledger.watch.desk import Desk
 from train_ledger.watch.recall import recall
 from train_ledger.watch.roster import Roster
+from train_ledger.watch.sight import Sight
 
 __all__ = ["Keeper"]
 
@@ -65,6 +66,7 @@ class Keeper:
         self._heard_t: float | None = None
         self._liveness = Liveness()
         self._roster = Roster(run_dir)
+        self._sight = Sight(run_dir)
         self._judge = Judge(RULES, config)
         self._judge.restore(before.open_alerts)
         self._incidents = before.incidents
@@ -104,7 +106,7 @@ class Keeper:
         self._read()
         if not self._caught_up:
             return  # half a history has no step clock to judge by
-        self.state = self._fold.state(self._now())
+        self.state = self._sight.seen(self._fold.state(self._now()))
         self._note_state()
         transitions = self._judge.evaluate(self.state)
         actions = self._incidents.apply(transitions, self.state.t)
