@@ -107,11 +107,16 @@ def replay(
 
 
 def replay_summary(
-    tmp_path: Path, input_series: list[dict[str, str]], rule: Rule, minute: float, summary: str
+    tmp_path: Path,
+    input_series: list[dict[str, str]],
+    rule: Rule,
+    minute: float,
+    summary: str,
+    labels: Mapping[str, str] | None = None,
 ) -> None:
     """The alert of the run must fire then with this summary."""
     told = {
-        "exp_labels": {"run": "r42", "level": rule.level},
+        "exp_labels": {"run": "r42", "level": rule.level, **(labels or {})},
         "exp_annotations": {"summary": summary, "runbook_url": f"runbook.md#{rule.runbook}"},
     }
     test = {"eval_time": _at(minute), "alertname": rule.name, "exp_alerts": [told]}

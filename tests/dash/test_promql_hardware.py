@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dash.promtool import counting, needs_promtool, replay, series, steady
+from dash.promtool import counting, needs_promtool, replay, replay_summary, series, steady
 from train_ledger.config import Alerts
 from train_ledger.dash.rules.hardware import HARDWARE_RULES
 
@@ -166,6 +166,20 @@ def test_only_the_second_of_a_program_s_faults_pages(tmp_path: Path) -> None:
             "GpuXidRecorded at 21": [xid_of(45, 1)],
         },
     )
+
+
+def test_the_page_says_what_it_means_what_to_do_and_where_the_run_stands(tmp_path: Path) -> None:
+    given = [
+        *node(12),
+        kernel(79, after(10, steady(1, 2))),
+        series("train_xid_info", steady(1, 12), code="79", meaning="fell off the bus", action="reboot it"),
+        series("train_step", steady(51300, 12), rank=5),
+        series("train_run_state", steady(0, 12), state="restarting"),
+    ]
+    summary = "r42: XID 79 on n0 gpu 5 (rank 5): fell off the bus; do: reboot it, step 51300, attempt 0"
+    replay_summary(tmp_path, given, HARDWARE_RULES[0], 11, summary, xid_of(79, 5))
+    bare = [it for it in given if "rank_info" in it["series"] or "xid_total" in it["series"]]
+    replay_summary(tmp_path, bare, HARDWARE_RULES[0], 11, "r42: XID 79 on n0 gpu 5 (rank 5)", xid_of(79, 5))
 
 
 def test_two_nodes_and_two_runs_are_kept_apart(tmp_path: Path) -> None:
