@@ -326,3 +326,102 @@ def test_a_run_that_cannot_be_read_is_not_hidden_by_another(tmp_path: Path) -> N
 def test_what_seems_old_after_a_pause_of_prometheus_is_asked_of_a_judge_that_is_awake() -> None:
     assert "train:judge_awake:bool" in BY_NAME[LOST].promql
     assert "train:judge_awake:bool" in BY_NAME["TrainingStepStalled"].promql
+
+
+# -- what is remembered of an exporter that died
+
+NAN, RESTARTING, SAVE, SLOW = (
+    "TrainingLossNotFinite",
+    "TrainingRestarting",
+    "CheckpointSaveFailed",
+    "CheckpointSlow",
+)
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        (
+            [series("train_loss_is_finite", f"{steady(1, 8)} {steady(0, 2)}", rank=1)],
+            {f"{NAN} at 7": NO, f"{NAN} at 9": YES, f"{NAN} at 15": YES, f"{NAN} at 29": YES},
+        ),
+        (
+            [series("train_loss_nonfinite_total", f"{steady(0, 8)} {steady(1, 2)}", rank=1)],
+            {f"{NAN} at 9": YES, f"{NAN} at 15": YES, f"{NAN} at 25": NO},
+        ),
+        (
+            [series("train_ckpt_slow_saves", f"{steady(0, 8)} {steady(2, 2)}")],
+            {f"{SAVE} at 7": NO, f"{SAVE} at 9": YES, f"{SAVE} at 29": YES},
+        ),
+        (
+            [series("train_ckpt_due_timestamp_seconds", steady(500, 10))],
+            {f"{SAVE} at 8": NO, f"{SAVE} at 9": YES, f"{SAVE} at 29": YES},
+        ),
+        (
+            [series("train_ckpt_due_timestamp_seconds", steady(900, 10))],
+            {f"{SAVE} at 9": NO, f"{SAVE} at 29": NO},
+        ),
+        (
+            [series("train_ckpt_failed_total", f"{steady(0, 8)} {steady(1, 2)}")],
+            {f"{SAVE} at 7": NO, f"{SAVE} at 9": YES, f"{SAVE} at 29": YES},
+        ),
+        ([restarting(steady(1, 10))], {f"{RESTARTING} at 9": YES, f"{RESTARTING} at 25": YES}),
+    ],
+    ids=[
+        "the last loss was no number",
+        "one was not",
+        "two slow saves",
+        "a save that was overdue",
+        "a save that fell due later, when nothing was heard any more",
+        "the first failed save",
+        "a restart",
+    ],
+)
+def test_what_fires_when_an_exporter_dies_goes_on(
+    tmp_path: Path, more: list[dict[str, str]], expected: dict[str, set[str]]
+) -> None:
+    replay(tmp_path, [*node(alive=10), *more], expected, alerts=SELDOM)
+
+
+def test_a_loss_on_a_node_that_was_swapped_out_is_not_told_for_ever(tmp_path: Path) -> None:
+    left = [
+        *node("n1:9466", ranks=range(2, 4), stops=10),
+        series("train_loss_is_finite", steady(0, 30), instance="n1:9466", rank=2),
+        series("train_loss_nonfinite_total", f"{steady(0, 9)} {steady(1, 21)}", instance="n1:9466", rank=2),
+    ]
+    kept = node(stops=30, restarts=f"{steady(0, 10)} {steady(1, 20)}")
+    expected = {f"{NAN} at 9.5": YES, f"{NAN} at 16": NO, f"{NAN} at 29": NO}
+    replay(tmp_path, [*left, *kept], expected, alerts=SELDOM)
+
+
+def test_a_loss_of_an_attempt_that_is_over_is_not_one_of_the_next(tmp_path: Path) -> None:
+    counter = series("train_loss_nonfinite_total", f"{steady(0, 8)} {steady(1, 2)} {steady(0, 20)}", rank=1)
+    restarts = f"{steady(0, 10)} {steady(1, 20)}"
+    replay(
+        tmp_path,
+        [*node(stops=30, restarts=restarts), counter],
+        {f"{NAN} at 9": YES, f"{NAN} at 16": NO},
+        alerts=SELDOM,
+    )
+
+
+@pytest.mark.parametrize(
+    ("ratios", "lasted_s", "fires"),
+    [
+        (f"{steady(1.1, 5)} {steady(1.6, 20)}", 80, True),
+        (f"{steady(1.1, 5)} {steady(1.4, 20)}", 80, False),
+        (steady(3, 25), 20, False),
+        (no_number(25), 80, False),
+        ("_x1", 80, False),
+    ],
+    ids=["slower", "a little", "too short to matter", "no number", "not known"],
+)
+def test_slow_saves_go_on_record(tmp_path: Path, ratios: str, lasted_s: float, fires: bool) -> None:
+    nodes = [
+        *node(stops=25),
+        *node("n1:9466", stops=25),
+        series("train_ckpt_duration_ratio", ratios),
+        series("train_ckpt_duration_ratio", ratios, instance="n1:9466"),
+        series("train_ckpt_duration_s", steady(lasted_s, 25)),
+    ]
+    replay(tmp_path, nodes, {f"{SLOW} at 20": YES if fires else NO}, alerts=SELDOM)
