@@ -16,7 +16,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from train_ledger.config import Alerts, Xid
 from train_ledger.dash.rule import Recording, Rule
@@ -24,6 +24,8 @@ from train_ledger.dash.rules import RECORDINGS, RULES
 from train_ledger.ledger.xids import XIDS, level_here
 
 __all__ = ["alerts_yml", "duration", "expression"]
+
+_SLOW_S = 60.0
 
 
 def alerts_yml(
@@ -40,18 +42,24 @@ def alerts_yml(
     `runbook` is the URL of the runbook; each alert's anchor is put after it. `xids` are the levels that the
     user set, for codes that DCGM tells; those of the kernel come with the level that the sidecar gave them.
     """
-    lines = [
-        "# Made by train-ledger from its table of rules. Thresholds: train-ledger.toml.",
-        "groups:",
-        f"  - name: {json.dumps(group)}",
-        f"    interval: {duration(alerts.evaluation_interval_s)}",
-        "    rules:",
-    ]
-    for recording in recordings:
-        lines += [f"      - record: {recording.name}", *_block("expr", expression(recording.promql, alerts))]
+    every_s = alerts.evaluation_interval_s
+    lines = ["# Made by train-ledger from its table of rules. Thresholds: train-ledger.toml.", "groups:"]
+    slow = [it for it in recordings if it.is_slow]
+    if slow:
+        lines += _group(f"{group}-slow", max(_SLOW_S, every_s), slow, alerts)
+    lines += _group(group, every_s, [it for it in recordings if not it.is_slow], alerts)
     for rule in rules:
         lines += _alert(rule, alerts, runbook, xids or Xid())
     return "\n".join(lines) + "\n"
+
+
+def _group(name: str, every_s: float, recordings: Iterable[Recording], alerts: Alerts) -> Iterator[str]:
+    yield f"  - name: {json.dumps(name)}"
+    yield f"    interval: {duration(every_s)}"
+    yield "    rules:"
+    for recording in recordings:
+        yield f"      - record: {recording.name}"
+        yield from _block("expr", expression(recording.promql, alerts))
 
 
 def _alert(rule: Rule, alerts: Alerts, runbook: str, xids: Xid) -> Iterator[str]:

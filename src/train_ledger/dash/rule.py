@@ -30,10 +30,15 @@ class Firing:
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """A series that Prometheus computes first, for alerts to read."""
+    """A series that Prometheus computes first, for alerts to read.
+
+    One that `is_slow` is computed once a minute, in a group of its own: it looks back over a day, and of
+    thousands of GPUs that takes longer than the others may wait for.
+    """
 
     name: str
     promql: str
+    is_slow: bool = False
 
 
 Check = Callable[[RunState, Alerts], Sequence[Firing]]

@@ -27,7 +27,7 @@ def _bit(value: int) -> str:
 
 _TROUBLE = f"({_bit(8)} + {_bit(32)} + {_bit(64)} + {_bit(128)}) * (1 - {_BITS} % 2) > 0"
 _ERRORS = [dcgm(f"DCGM_FI_DEV_NVLINK_{kind}_ERROR_COUNT_TOTAL") for kind in _LINKS]
-_LINKS_GREW = "\n    or ".join(f"{it} - min_over_time({it}[$link_window:1m]) > 0" for it in _ERRORS)
+_LINKS_GREW = "\n    or ".join(f"{it} - min_over_time({it}[$link_window:5m]) > 0" for it in _ERRORS)
 _SEEN = '{__name__=~"DCGM_FI_DEV_(GPU_TEMP|SM_CLOCK|POWER_USAGE|GPU_UTIL)",GPU_I_ID=""}'
 
 GPU_RECORDINGS: tuple[Recording, ...] = (
@@ -42,9 +42,11 @@ GPU_RECORDINGS: tuple[Recording, ...] = (
         ),
     ),
     Recording(
-        "gpu:ecc_corrected:grown",
-        gpus(f"({_SBE} - min_over_time({_SBE}[$ecc_sbe_window:10m]) > $ecc_sbe_growth)"),
+        "gpu:ecc_corrected:least",
+        gpus(f"min_over_time({_SBE}[$ecc_sbe_window:10m])", aggregation="min"),
+        is_slow=True,
     ),
+    Recording("gpu:ecc_corrected:grown", f"{gpus(_SBE)} - gpu:ecc_corrected:least > $ecc_sbe_growth"),
     Recording("gpu:nvlink_errors:grown", gpus(f"(\n    {_LINKS_GREW}\n  )")),
     Recording(_BITS, gpus(_REASONS)),
     Recording(
@@ -55,7 +57,11 @@ and on ({IDS}) (
   or {gpus(dcgm("DCGM_FI_PROF_GR_ENGINE_ACTIVE"))} >= 0.5
 )""",
     ),
-    Recording("gpu:sm_clock_usual:mhz", f"quantile_over_time(0.5, {_DAY}) and count_over_time({_DAY}) >= 6"),
+    Recording(
+        "gpu:sm_clock_usual:mhz",
+        f"quantile_over_time(0.5, {_DAY}) and count_over_time({_DAY}) >= 6",
+        is_slow=True,
+    ),
     Recording(
         "gpu:clock_bad:bool",
         f"""1 + 0 * ({_TROUBLE})

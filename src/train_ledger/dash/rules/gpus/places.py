@@ -2,7 +2,7 @@
 
 It calls the host Hostname or, since 2026, hostname, or "localhost" where it asks the engine of another host.
 Here a GPU has the labels uuid, host, gpu and node – the target that told of it, without its port – and whose
-it is follows from `train_rank_info`: by the UUID, else by host or node and index; nothing is to be relabelled.
+it is follows from `train_rank_info`: by UUID, else by host or node and index; nothing has to be relabelled.
 """
 
 from __future__ import annotations
