@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -13,6 +14,7 @@ from dash.backtest.made import Made
 from train_ledger.chaos import fleet
 from train_ledger.config import Alerts, Config
 from train_ledger.dash.backtest import PastAlert, Recording, Replay, alerts_by_prometheus, record
+from train_ledger.dash.rules import RULES
 
 pytestmark = pytest.mark.skipif(
     shutil.which("promtool") is None, reason="promtool is not installed (prometheus)"
@@ -30,7 +32,7 @@ SOON = Alerts(
 )
 """So that a short run shows what takes hours otherwise."""
 
-Occurrence = tuple[str, dict[str, str], str, float, float | None]
+Occurrence = tuple[str, dict[str, str], str, float, float | None, bool]
 
 
 def both(recording: Recording, alerts: Alerts) -> tuple[list[Occurrence], list[Occurrence]]:
@@ -53,6 +55,7 @@ def occurrences(alerts: Sequence[PastAlert], began_t: float) -> list[Occurrence]
                 it.level,
                 round(it.fired_t - began_t, 1),
                 None if it.resolved_t is None else round(it.resolved_t - began_t, 1),
+                it.inhibited,
             )
             for it in alerts
         ),
@@ -63,7 +66,7 @@ def occurrences(alerts: Sequence[PastAlert], began_t: float) -> list[Occurrence]
 def assert_agree(
     ours: list[Occurrence], theirs: list[Occurrence], fired_s: float = 5.0, resolved_s: float = 5.0
 ) -> None:
-    assert [it[:3] for it in ours] == [it[:3] for it in theirs], (ours, theirs)
+    assert [(it[:3], it[5]) for it in ours] == [(it[:3], it[5]) for it in theirs], (ours, theirs)
     for own, other in zip(ours, theirs, strict=True):
         assert abs(own[3] - other[3]) <= fired_s, (own, other)
         assert (own[4] is None) == (other[4] is None), (own, other)
@@ -112,7 +115,7 @@ def test_every_fault_of_the_fleet_is_held_against_both() -> None:
 
 # -- runs made for one rule each
 
-HARDWARE = replace(
+SHORT = replace(
     SOON,
     xid_window_s=120.0,
     ecc_window_s=120.0,
@@ -123,6 +126,16 @@ HARDWARE = replace(
     telemetry_lost_s=60.0,
     effective_window_s=900.0,
     effective_from_age_s=300.0,
+    step_recent_s=60.0,
+    step_usual_window_s=300.0,
+    step_usual_offset_s=60.0,
+    step_usual_least_steps=20,
+    mfu_window_s=120.0,
+    data_wait_window_s=100.0,
+    fragmentation_window_s=120.0,
+    outlier_least_steps=10,
+    checkpoint_slow_floor_s=10.0,
+    checkpoint_missed_floor_s=20.0,
 )
 
 GPU = {"run": "r42", "rank": "3", "host": "node1", "gpu": "1"}
@@ -160,6 +173,12 @@ def gpu_vanishes(run: Made) -> None:
     run.go(300)
 
 
+def falls_off_the_bus(run: Made) -> None:
+    """The kernel says so, and nobody completes a step any more."""
+    run.go(120).xid(79, 3).go(100, steps=False)
+    run.go(60)
+
+
 def clock_is_low_thrice(run: Made) -> None:
     for _ in range(3):
         run.gpus[LAST] = {}
@@ -195,8 +214,64 @@ def data_goes_back(run: Made) -> None:
     run.go(200, each=counted).restart(30, at_step=20).go(200, each=counted_otherwise)
 
 
+def steps_become(*, after_s: float = 200, step_s: float = 5.0, **values: float) -> Callable[[Made], object]:
+    """From then on every rank's steps are such."""
+
+    def happen(run: Made) -> None:
+        run.values |= {"mfu": 40.0, "mfu_baseline": 40.0, "data_wait_s": 0.01, "grad_norm": 1.0}
+        run.go(after_s)
+        run.step_s = step_s
+        run.values |= values
+        run.go(300)
+
+    return happen
+
+
+def norm_spikes(run: Made) -> None:
+    run.values["grad_norm"] = 1.0
+    run.go(200)
+    run.values["grad_norm"] = 30.0
+    run.go(5)
+    run.values["grad_norm"] = 1.0
+    run.go(200)
+
+
+def one_rank_works_longer(run: Made) -> None:
+    run.values["compute_s"] = 4.0
+    run.go(120)
+    run.values_of[3] = {"compute_s": 5.0}
+    run.go(200)
+
+
+def memory_falls_to_pieces(run: Made) -> None:
+    run.values |= {"num_alloc_retries": 0, "mem_inactive_split": 1e9}
+    run.go(120)
+    run.values |= {"num_alloc_retries": 3, "mem_inactive_split": 4e9}
+    run.go(300)
+
+
+def saves(*took_s: float, then_s: float = 100) -> Callable[[Made], object]:
+    """A checkpoint each 50 s, that took so long, and then none."""
+
+    def happen(run: Made) -> None:
+        for each_s in took_s:
+            run.go(50).save(each_s)
+        run.go(then_s)
+
+    return happen
+
+
+def one_loss_is_none(run: Made) -> None:
+    run.go(100)
+    run.values_of[3] = {"loss": math.nan}
+    run.go(5)
+    run.values_of[3] = {}
+    run.go(200)
+
+
 MADE: dict[str, tuple[str, Callable[[Made], object], str, dict[str, str]]] = {
     "xid": ("", xid(79), "GpuXidError", {**GPU, "xid": "79"}),
+    "xid_and_stall": ("", falls_off_the_bus, "TrainingStepStalled", {"run": "r42"}),
     "xid_beside_dcgm": ("dcgm", xid(79), "GpuXidError", {**GPU, "xid": "79"}),
     "xid_on_record": ("", xid(63), "GpuXidRecorded", {**GPU, "xid": "63"}),
     "xid_by_dcgm": ("dcgm", gpu_reads(DCGM_FI_DEV_XID_ERRORS=79), "GpuXidError", {**GPU, "xid": "79"}),
@@ -215,6 +290,22 @@ MADE: dict[str, tuple[str, Callable[[Made], object], str, dict[str, str]]] = {
     "host_silent": ("", host_falls_silent, "TrainingTelemetryLost", {"run": "r42", "host": "node1"}),
     "rank_silent": ("", rank_falls_silent, "TrainingProcessGone", {"run": "r42"}),
     "time_lost": ("", time_is_lost, "EffectiveTrainingTimeLow", {"run": "r42"}),
+    "slower": ("", steps_become(after_s=500, step_s=15.0), "TrainingStepTimeRegressed", {"run": "r42"}),
+    "mfu": ("", steps_become(mfu=30.0), "TrainingMfuDegraded", {"run": "r42"}),
+    "mfu_drifts": ("", steps_become(mfu=36.5), "TrainingMfuDrift", {"run": "r42"}),
+    "data_wait": ("", steps_become(data_wait_s=1.0), "DataLoadingWait", {"run": "r42"}),
+    "outlier": (
+        "",
+        one_rank_works_longer,
+        "RankStepTimeOutlier",
+        {"run": "r42", "rank": "3", "host": "node1"},
+    ),
+    "memory": ("", memory_falls_to_pieces, "MemoryFragmentation", {"run": "r42"}),
+    "norm": ("", norm_spikes, "GradNormSpike", {"run": "r42"}),
+    "save_slow": ("", saves(5, 5, 5, 5, 5, 15), "CheckpointSlow", {"run": "r42"}),
+    "saves_slow": ("", saves(5, 5, 5, 5, 5, 40, 40), "CheckpointSaveFailed", {"run": "r42"}),
+    "save_missing": ("", saves(5, 5, 5, 5, 5, then_s=250), "CheckpointSaveFailed", {"run": "r42"}),
+    "loss": ("", one_loss_is_none, "TrainingLossNotFinite", {"run": "r42"}),
     "data": ("", data_goes_back, "DataPositionRegressed", {"run": "r42"}),
 }
 """Who looks at the GPUs, what happens, which alert tells of it, and with which labels ({}: any)."""
@@ -233,12 +324,22 @@ LATER: dict[str, tuple[float, float]] = {
 """By how much the two may differ in when it fires and is resolved, where that is more than an evaluation."""
 
 
-@pytest.mark.parametrize("case", MADE)
+QUICK = frozenset({"xid", "xid_and_stall", "dbe", "clock", "host_silent", "outlier", "norm", "loss"})
+
+
+@pytest.mark.parametrize(
+    "case", [it if it in QUICK else pytest.param(it, marks=pytest.mark.slow) for it in MADE]
+)
 def test_of_what_one_rule_is_for(case: str) -> None:
     by, happen, alert, labels = MADE[case]
     run = Made(by=by).start()
     happen(run)
-    ours, theirs = both(run.recording(), HARDWARE)
+    ours, theirs = both(run.recording(), SHORT)
     assert_agree(ours, theirs, *LATER.get(case, ()))
     assert alert in {it[0] for it in ours}, ours
     assert not labels or next(it[1] for it in ours if it[0] == alert) == labels
+
+
+def test_every_rule_is_held_against_both() -> None:
+    fleets = {name for names in PAGED.values() for name in names} | {"TrainingRestarting"}
+    assert fleets | {alert for _, _, alert, _ in MADE.values()} >= {rule.name for rule in RULES}

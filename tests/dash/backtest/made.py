@@ -106,6 +106,13 @@ class Made:
             self._say(rank, told)
         return self
 
+    def save(self, took_s: float) -> Made:
+        """A checkpoint that all ranks save, while no step is completed."""
+        self.event("phase_start", phase="checkpoint_save").event("ckpt_start", step=self.step)
+        self.go(took_s, steps=False)
+        self.event("phase_end", phase="checkpoint_save")
+        return self.event("ckpt_saved", step=self.step, duration_s=took_s, blocking_s=took_s, durable=True)
+
     def xid(self, code: int, rank: int) -> Made:
         host = self.host(rank)
         details = {"code": code, "pci": f"0000:{0x10 + rank % 2:02x}:00", "text": f"Xid: {code}, Ch 7"}
@@ -146,4 +153,5 @@ class Made:
         """All that was said, and then its end by those that still speak."""
         self.event("run_end")
         known = sorted(self.known, key=lambda it: it.t)
-        return Recording("r42", {"run": "r42", "world_size": len(self.ranks)}, tuple(known), known[-1].t)
+        run = {"run": "r42", "world_size": len(self.ranks), "parallelism": {"dp": len(self.ranks)}}
+        return Recording("r42", run, tuple(known), known[-1].t)

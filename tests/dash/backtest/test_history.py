@@ -51,3 +51,15 @@ def test_what_comes_back_in_an_open_incident_is_not_told_again_but_known() -> No
     )
     assert first.notified_t == T0
     assert (again.fired_t, again.notified_t, again.known_t) == (T0 + 120, None, T0 + 120)
+
+
+def test_what_joined_and_was_over_before_the_next_message_is_told_in_it() -> None:
+    quiet: list[tuple[float, list[tuple[str, Alert]]]] = [(at_s, []) for at_s in range(60, 400, 60)]
+    _, gone = history((0, [("fired", STALL)]), (30, [("fired", GONE)]), (45, [("resolved", GONE)]), *quiet)
+    assert (gone.resolved_t, gone.notified_t) == (T0 + 45, T0 + 300)
+
+
+def test_what_is_told_again_was_told_when_it_was_first() -> None:
+    quiet: list[tuple[float, list[tuple[str, Alert]]]] = [(hour * 3600, []) for hour in range(1, 10)]
+    (stall,) = history((0, [("fired", STALL)]), *quiet)
+    assert stall.notified_t == T0

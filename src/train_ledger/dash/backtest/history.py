@@ -52,7 +52,7 @@ class AlertHistory:
     def __init__(self, alerts: Alerts) -> None:
         self._incidents = Incidents(alerts)
         self._all: list[PastAlert] = []
-        self._open: dict[Key, int] = {}
+        self._last: dict[Key, int] = {}
 
     @property
     def alerts(self) -> tuple[PastAlert, ...]:
@@ -65,17 +65,17 @@ class AlertHistory:
         for transition in transitions:
             self._note(transition)
         for action in self._incidents.apply(transitions, t):
-            for alert in action.alerts:
+            for alert in action.alerts if action.kind != "repeat" else ():
                 self._change(alert.key, notified_t=t, known_t=t)
         self._note_returned(transitions)
 
     def _note(self, transition: Transition) -> None:
         alert = transition.alert
+        place = self._last.get(alert.key)
         if transition.kind == "resolved":
             self._change(alert.key, resolved_t=transition.t)
-            self._open.pop(alert.key, None)
-        elif alert.key not in self._open:
-            self._open[alert.key] = len(self._all)
+        elif place is None or self._all[place].resolved_t is not None:
+            self._last[alert.key] = len(self._all)
             past = PastAlert(
                 alert.name,
                 alert.level,
@@ -87,18 +87,21 @@ class AlertHistory:
             self._all.append(past)
 
     def _change(self, key: Key, **changes: Any) -> None:
-        if (place := self._open.get(key)) is not None:
+        if (place := self._last.get(key)) is not None:
             self._all[place] = replace(self._all[place], **changes)
 
     def _note_returned(self, transitions: Iterable[Transition]) -> None:
         """An alert that comes back while its incident is open is not told again: people know."""
+        fired = [it.alert.key for it in transitions if it.kind == "fired"]
+        if not fired:
+            return
         told = {
             member.alert.key
             for incident in self._incidents.open
             for member in incident.members
             if member.told
         }
-        for transition in transitions:
-            place = self._open.get(transition.alert.key)
-            if place is not None and transition.alert.key in told and self._all[place].known_t is None:
-                self._change(transition.alert.key, known_t=transition.t)
+        for key in fired:
+            past = self._all[self._last[key]]
+            if key in told and past.known_t is None:
+                self._change(key, known_t=past.fired_t)

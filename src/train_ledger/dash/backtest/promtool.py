@@ -21,7 +21,7 @@ __all__ = ["Fired", "Firings", "PromtoolError", "evaluate", "promtool"]
 
 _ASKED = 'ALERTS{alertstate="firing"}'
 _LOOK_EVERY = 12
-_ALWAYS = frozenset({"__name__", "alertname", "alertstate"})
+_ALWAYS = frozenset({"__name__", "alertname", "alertstate", "paged"})
 _LABELS = r'\{((?:[a-zA-Z_]\w*="(?:[^"\\]|\\.)*"(?:, )?)*)\}'
 _SERIES = re.compile(rf"{_LABELS} \S+")
 _LABEL = re.compile(r'([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"')
