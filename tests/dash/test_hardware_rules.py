@@ -175,3 +175,12 @@ def test_what_is_exported() -> None:
     by_dcgm = run(gpu(by="dcgm", values={"DCGM_FI_DEV_SM_CLOCK": 1980.0}))
     assert "DCGM_" not in Exposition(Config()).text(by_dcgm)
     assert "train_xid" not in Exposition(Config()).text_of_run(state)
+
+
+def test_what_the_driver_itself_asks_for_goes_before_the_table() -> None:
+    text = "GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot Required)"
+    state = run(gpu(xids=(told(95), told(154, "record", text=text))))
+    assert "; do: node reboot required, as the driver says" in fired("GpuXidError", state)[0].summary
+    nothing = text.replace("Node Reboot Required", "None")
+    state = run(gpu(xids=(told(95), told(154, "record", text=nothing))))
+    assert "as the driver says" not in fired("GpuXidError", state)[0].summary

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from train_ledger.config import Alerts
@@ -47,11 +48,19 @@ def _xids(state: RunState, alerts: Alerts, level: Level) -> list[Firing]:
     found = {}
     for gpu, told in recent_xids(state, alerts, level):
         row = xid(told.code)
-        what = f"{row.meaning}; do: {row.action}" + (f"; {told.count} times" if told.count > 1 else "")
+        what = f"{row.meaning}; do: {_advice(gpu) or row.action}"
+        what += f"; {told.count} times" if told.count > 1 else ""
         found[gpu.host, gpu.ranks, told.code] = _of_gpu(
             state, gpu, told.count, what, before=f"XID {told.code} on ", xid=str(told.code)
         )
     return list(found.values())
+
+
+def _advice(gpu: GpuState) -> str:
+    """What the driver itself says that the GPU needs (XID 154), where it says so."""
+    said = [it.text for it in gpu.xids if it.code == _RECOVERY]
+    match = _NEEDED.search(said[-1]) if said else None
+    return "" if match is None else f"{match[1].strip().lower()}, as the driver says"
 
 
 def _xid_error(state: RunState, alerts: Alerts) -> list[Firing]:
@@ -124,6 +133,9 @@ def _unless_over(state: RunState, gpus: Iterable[GpuState]) -> Iterable[GpuState
 def _link_name(field: str) -> str:
     return field.removeprefix("DCGM_FI_DEV_NVLINK_").removesuffix("_COUNT_TOTAL").lower().replace("_", " ")
 
+
+_RECOVERY = 154
+_NEEDED = re.compile(r"changed from .{0,80}? to 0x[0-9A-Fa-f]+ \(((?!None)[^()]{1,60})\)")
 
 _TAKE_OUT = "do: take the host out, reset the GPU"
 _REBOOT = "do: take the host out and reboot it, cold if needed"
