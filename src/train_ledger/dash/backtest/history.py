@@ -95,12 +95,8 @@ class AlertHistory:
         fired = [it.alert.key for it in transitions if it.kind == "fired"]
         if not fired:
             return
-        told = {
-            member.alert.key
-            for incident in self._incidents.open
-            for member in incident.members
-            if member.told
-        }
+        members = (member for incident in self._incidents.open for member in incident.members)
+        told = {member.alert.key for member in members if member.told}
         for key in fired:
             past = self._all[self._last[key]]
             if key in told and past.known_t is None:
