@@ -259,6 +259,29 @@ def test_a_page_repeats_only_as_configured_and_records_are_told_together(tmp_pat
 
 @needs_alertmanager
 @pytest.mark.slow
+def test_what_was_told_before_a_restart_is_told_to_be_over_and_the_next_stall_is_a_page(
+    tmp_path: Path,
+) -> None:
+    stall, restarting = "TrainingStepStalled", "TrainingRestarting"
+    with alertmanager(tmp_path, Config(alerts=QUICK)) as (server, webhook):
+        server.fire((stall, of("r1")))
+        time.sleep(2.0)
+        server.fire((restarting, of("r1", level="record", paged="before")))
+        server.fire((stall, of("r1")), ended=True)
+        time.sleep(5.0)
+        assert [status for status, _ in told(webhook, "r1")] == ["firing", "resolved"]
+        server.fire((restarting, of("r1", level="record")))
+        time.sleep(0.5)
+        server.fire((stall, of("r1")))
+        time.sleep(2.0)
+        assert len(told(webhook, "r1")) == 2, "the restart silences it"
+        server.fire((restarting, of("r1", level="record")), ended=True)
+        time.sleep(5.0)
+        assert [status for status, _ in told(webhook, "r1")] == ["firing", "resolved", "firing"]
+
+
+@needs_alertmanager
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=["restarted", "killed"])
 def test_an_alertmanager_that_comes_back_repeats_nothing(tmp_path: Path, number: int) -> None:
     xid, stall = "GpuXidError", "TrainingStepStalled"

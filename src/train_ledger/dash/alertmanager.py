@@ -8,6 +8,8 @@ an update of it at the next group interval; a record goes to a digest. What this
   all others of no known host. Every inhibition asks both sides for a value of each label it compares.
 - Alertmanager looks at inhibitions when a group is due. A fault that is there by then silences the stall that
   follows it; one that comes later than the group wait after the stall is an update to the stall's page.
+- An alert that is over while it is silenced is never told to be over, and when it comes back Alertmanager
+  takes it for told. So a restart that began while a page was open silences nothing until that page is over.
 - Of an incident of several alerts each one that ends is an update, too; the last is told as resolved.
 - Alertmanager forgets its alerts when it ends, and keeps what it told. One that is started anew while a fault
   silences a stall hears of the two up to a minute apart, since Prometheus says each again once a minute; if
@@ -36,6 +38,9 @@ ALERTMANAGER_ARGUMENTS = ("--cluster.listen-address=", "--data.maintenance-inter
 No port for a cluster: it would listen on every address. What was told is written down once a minute, not once
 in a quarter of an hour, or an Alertmanager that was killed would tell it again.
 """
+
+_NOT_AFTER_A_PAGE = 'paged=""'
+"""The rules mark a restart that began while a page of its run was open."""
 
 _SECRETS = "/etc/train-ledger"
 
@@ -132,12 +137,13 @@ def _webhook(url: str, *, send_resolved: bool) -> Iterator[str]:
 
 
 def _inhibit_rule(inhibition: Inhibition) -> Iterator[str]:
-    yield f"  - source_matchers: {_matchers(inhibition.sources, inhibition.equal)}"
+    marks = [_NOT_AFTER_A_PAGE] if "TrainingRestarting" in inhibition.sources else []
+    yield f"  - source_matchers: {_matchers(inhibition.sources, inhibition.equal, *marks)}"
     yield f"    target_matchers: {_matchers(inhibition.targets, inhibition.equal)}"
     yield f"    equal: [{', '.join(inhibition.equal)}]"
 
 
-def _matchers(names: Iterable[str], equal: Iterable[str]) -> str:
-    guards = [f"'{label}!=\"\"'" for label in equal]
+def _matchers(names: Iterable[str], equal: Iterable[str], *others: str) -> str:
+    guards = [*(f"'{label}!=\"\"'" for label in equal), *(f"'{other}'" for other in others)]
     named = f"'alertname=~\"{'|'.join(sorted(names))}\"'"
     return f"[{', '.join([named, *guards])}]"

@@ -62,6 +62,25 @@ or (
   and run_rank:train_process_up:last offset $process_gone == 0
 )"""
 
+_RESTARTING = """(
+  run:train_restarting:bool == 1
+  and on (run) run:train_attempt_age:seconds < $restart_inhibits_s
+)"""
+
+# What Alertmanager was told of before the restart must not be silenced by it: an alert that ends in silence
+# is never told to be over, and the next one is taken for the same and not told at all. So the restart carries
+# a mark for as long as such a page can still be on its way to its end, unless it began without one.
+_PAGES = """ALERTS{
+    alertname=~"TrainingStepStalled|TrainingProcessGone|TrainingTelemetryLost", alertstate="firing"
+  }"""
+_PAGE_IS_OPEN = f"""
+  max by (run) (
+    max_over_time({_PAGES}[$group_interval])
+    or max_over_time({_PAGES}[1m] offset $group_interval)
+  )
+  unless on (run) ALERTS{{alertname="TrainingRestarting", alertstate="firing", paged=""}}
+"""
+
 RESTART_RULES: tuple[Rule, ...] = (
     Rule(
         name="TrainingRestartLoop",
@@ -87,8 +106,11 @@ RESTART_RULES: tuple[Rule, ...] = (
     Rule(
         name="TrainingRestarting",
         level="record",
-        promql="""run:train_restarting:bool == 1
-and on (run) run:train_attempt_age:seconds < $restart_inhibits_s""",
+        promql=f"""label_replace(
+  {_RESTARTING} and on (run) ({_PAGE_IS_OPEN}),
+  "paged", "before", "", ""
+)
+or {_RESTARTING} unless on (run) ({_PAGE_IS_OPEN})""",
         summary="{{ $labels.run }}: no step yet since the restart" + place_of_run_promql(),
         runbook="trainingrestarting",
         check=_restarting,
