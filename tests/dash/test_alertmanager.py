@@ -19,7 +19,7 @@ from dash.test_prometheus import free_port
 from train_ledger.chaos.webhook import Webhook
 from train_ledger.config import Alerts, Config, Notify
 from train_ledger.dash.alertmanager import ALERTMANAGER_ARGUMENTS, alertmanager_yml
-from train_ledger.dash.rules import INHIBITIONS
+from train_ledger.dash.rules import INHIBITIONS, RULES
 
 needs_amtool = pytest.mark.skipif(shutil.which("amtool") is None, reason="amtool is not installed")
 needs_alertmanager = pytest.mark.skipif(
@@ -108,6 +108,18 @@ def test_every_inhibition_guards_each_label_that_it_compares_on_both_sides() -> 
         for label in inhibition.equal:
             assert text.count(f"'{label}!=\"\"'") >= 2
     assert text.count("equal: [") == len(INHIBITIONS)
+
+
+def test_who_inhibits_and_who_is_inhibited_are_rules_that_exist() -> None:
+    known = {rule.name for rule in RULES}
+    assert {name for each in INHIBITIONS for name in each.sources | each.targets} <= known
+
+
+def test_only_the_restart_that_began_without_a_page_silences() -> None:
+    marked = [line for line in alertmanager_yml(Config()).splitlines() if "paged" in line]
+    assert len(marked) == 1
+    assert "source_matchers" in marked[0]
+    assert "TrainingRestarting" in marked[0]
 
 
 # -- a real Alertmanager
