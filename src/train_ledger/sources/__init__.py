@@ -15,7 +15,8 @@ from train_ledger.sources.logs.said import Brought, Said
 from train_ledger.sources.logs.torchrun import Ended
 from train_ledger.sources.logs.traceback import Raised
 from train_ledger.sources.processes.process import Liveness
-from train_ledger.sources.run_facts import RunFacts, RunReading, read_run
+from train_ledger.sources.run_facts import RunFacts
+from train_ledger.sources.run_reading import RunReading, read_run
 from train_ledger.sources.signal_lines.jsonl import SignalDecoder
 from train_ledger.sources.signal_lines.run_files import Reading, RunFiles, read_all, read_whole
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
@@ -22,13 +22,11 @@ from train_ledger.sources.signal_lines.run_files import POLL_BYTES, Folding, Run
 if TYPE_CHECKING:
     from train_ledger.sources.reading.run_logs import RunLogs
 
-__all__ = ["RunFacts", "RunReading", "Starting", "read_run"]
+__all__ = ["RunFacts", "Starting"]
 
-_LOGS_WHOLE_BYTES = 64 << 20
 _LOGS_POLL_BYTES = 1 << 20
 """A second's work where every line tells a step."""
 
-_HARDWARE_WHOLE_BYTES = 64 << 20
 _HARDWARE_POLL_BYTES = 2 << 20
 
 
@@ -122,6 +120,15 @@ class RunFacts:
         return self._current.left_out_bytes + self._hardware.left_out_bytes
 
     @property
+    def left_out_in_words(self) -> tuple[str, ...]:
+        """The same in words, one phrase a kind of files."""
+        left_out = (
+            (self._current.left_out_bytes, "in the middle of long logs"),
+            (self._hardware.left_out_bytes, "of earlier readings of the hardware"),
+        )
+        return tuple(f"{size / 1e6:,.1f} MB {where}" for size, where in left_out if size)
+
+    @property
     def caught_up(self) -> bool:
         """Whether the last poll read all that there was."""
         return self._current.caught_up and self._hardware.caught_up
@@ -173,6 +180,10 @@ class RunFacts:
         self._signals.begin_at_tail(whole_bytes)
         self._hardware.begin_at_tail(whole_bytes)
 
+    def begin_hardware_at_tail(self, whole_bytes: int) -> None:
+        """The same for what was recorded of the hardware alone; kernels' lines are always read whole."""
+        self._hardware.begin_at_tail(whole_bytes)
+
     def begin_logs_at_tail(self, whole_bytes: int) -> None:
         """The same for the logs, whose lines take longer to read.
 
@@ -203,37 +214,3 @@ class RunFacts:
         self._let_go()
         self._signals.close()
         self._hardware.close()
-
-
-class RunReading(NamedTuple):
-    """Facts in the order in which they are to be folded, and what was not read, as `RunFacts.not_read`.
-
-    `by_logs` says that they are of logs, since there are no signals. `hardware` is what was recorded of the
-    hardware, by its times.
-    """
-
-    facts: list[Fact]
-    not_read: tuple[str, ...]
-    by_logs: bool
-    hardware: tuple[HardwareReading | Fault, ...] = ()
-
-
-def read_run(run_dir: RunDir, hosts: Collection[str] | None = None) -> RunReading:
-    """All that a run directory tells now; of logs that are together very large, their starts and ends."""
-    files = RunFacts(run_dir, hosts)
-    files.begin_logs_at_tail(_LOGS_WHOLE_BYTES)
-    try:
-        facts = files.poll()
-        hardware = files.poll_hardware()
-        while not files.caught_up:
-            by_logs = files.by_logs
-            more = files.poll()
-            facts = facts + more if files.by_logs == by_logs else more
-            hardware += files.poll_hardware()
-        files.give_up_tails()
-        left_out = f"{files.left_out_bytes / 1e6:,.1f} MB in the middle of long logs"
-        not_read = (*files.not_read, *([left_out] if files.left_out_bytes else ()))
-        hardware.sort(key=lambda it: -1.0 if it.t is None else it.t)
-        return RunReading(facts, not_read, files.by_logs and files.files > 0, tuple(hardware))
-    finally:
-        files.close()

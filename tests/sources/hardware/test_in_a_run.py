@@ -134,3 +134,12 @@ def test_what_was_known_at_a_moment_goes_by_the_clock_of_the_host(run: RunDir) -
     for at, hosts in ((T + 5.5, []), (T + 10, ["n7"]), (T + 30, ["n7", "n8"])):
         state = read_state(run, Config(), at=at)
         assert [gpu.host for gpu in state.gpus if gpu.xids] == hosts
+
+
+def test_of_very_many_readings_the_last_are_read_and_it_is_said(run: RunDir) -> None:
+    append(run.hardware / "n7.jsonl", [reading(T + 10 + n) for n in range(2000)])
+    read = read_run(run, hardware_bytes=50_000)
+    assert 100 < len(read.hardware) < 2000
+    assert any(isinstance(it, Fault) for it in read.hardware)
+    assert "MB of earlier readings of the hardware" in read.not_read[-1]
+    assert len(read_run(run, hardware_bytes=None).hardware) == 2002

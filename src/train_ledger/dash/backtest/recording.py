@@ -49,7 +49,7 @@ def record(run_dir: RunDir) -> Recording:
     Raises RunDirError where run.json cannot be used.
     """
     run_json = run_dir.read_run()
-    reading = read_run(run_dir)
+    reading = read_run(run_dir, hardware_bytes=None)
     known, untimed = _known(reading.facts, reading.hardware)
     run = run_dir.name_in(run_json)
     ended_t = known[-1].t if known else math.nan
