@@ -86,6 +86,7 @@ def replay(
     *,
     rules: tuple[Rule, ...] = RULES,
     alerts: Alerts | None = None,
+    sample_s: float = 5,
 ) -> None:
     """`expected`: for each "ALERT at MINUTE" for what it must fire then: runs, or whole sets of labels.
 
@@ -103,7 +104,7 @@ def replay(
         tests.append({"eval_time": _at(minute), "alertname": name, "exp_alerts": told})
     judged_s = alerts.evaluation_interval_s
     text = alerts_yml(alerts, rules=rules, recordings=_read_by(rule.promql for rule in rules))
-    _run(tmp_path, _bare(text), input_series, tests, judged_s)
+    _run(tmp_path, _bare(text), input_series, tests, judged_s, sample_s)
 
 
 def replay_summary(
@@ -167,13 +168,14 @@ def _run(
     input_series: list[dict[str, str]],
     tests: list[dict[str, Any]],
     judged_s: float = 5,
+    sample_s: float = 5,
     kind: str = "alert_rule_test",
 ) -> None:
     (tmp_path / "alerts.yml").write_text(rules)
     document = {
         "rule_files": ["alerts.yml"],
         "evaluation_interval": f"{judged_s:g}s",
-        "tests": [{"interval": "5s", "input_series": input_series, kind: tests}],
+        "tests": [{"interval": f"{sample_s:g}s", "input_series": input_series, kind: tests}],
     }
     (tmp_path / "test.yml").write_text(json.dumps(document))
     promtool("test", "rules", str(tmp_path / "test.yml"))

@@ -11,6 +11,7 @@ import pytest
 from train_ledger.config import Alerts, Config
 from train_ledger.facts import Event, Fact, Step
 from train_ledger.ledger import Fold
+from train_ledger.ledger.memo import from_plain, put_down, take_up, to_plain
 from train_ledger.ledger.state import Productive, RunState
 
 T0 = 1_764_000_000.0
@@ -273,3 +274,31 @@ def test_lines_that_tell_every_tenth_step_are_compared_where_both_tell() -> None
 def test_a_run_that_tells_no_position_is_not_judged_by_it() -> None:
     facts = [fact for rank in job(samples=False) for fact in rank]
     assert state(facts, T0 + 2600).data_regress_total == 0
+
+
+def test_what_is_known_of_the_course_is_kept_for_another_process() -> None:
+    facts = [fact for rank in job() for fact in rank]
+    for cut in (50, 150, 330):
+        first, second = Fold("r42", Config()), Fold("r42", Config())
+        first.add_all(facts[:cut])
+        first.state(T0 + 1200)
+        take_up(second, from_plain(to_plain(put_down(first))))
+        second.add_all(facts[cut:])
+        assert second.state(T0 + 2600) == state(facts, T0 + 2600)
+
+
+def test_a_run_of_months_is_kept_small() -> None:
+    fold = Fold("r42", Config())
+    for attempt in range(400):
+        t = T0 + 6000.0 * attempt
+        fold.add(begins(t, attempt=attempt))
+        fold.add_all(
+            steps(
+                10 * attempt + 1, 10 * attempt + 12, t + 10, attempt=attempt, consumed_tokens=lambda s: s * s
+            )
+        )
+    found = fold.state(T0 + 6000.0 * 400)
+    assert found.productive is not None
+    assert found.productive.fraction < 0.05
+    assert found.data_regress_total == 0
+    assert len(repr(to_plain(vars(fold)["_course"]))) < 200_000

@@ -11,7 +11,7 @@ a duration. One test decides about the level: if nobody acts, are GPU-hours lost
 from __future__ import annotations
 
 from train_ledger.dash.rule import Inhibition, Recording, Rule
-from train_ledger.dash.rules.checkpoints import CHECKPOINT_RULES
+from train_ledger.dash.rules.checkpoints import CHECKPOINT_RECORDINGS, CHECKPOINT_RULES
 from train_ledger.dash.rules.goodput import GOODPUT_RECORDINGS, GOODPUT_RULES
 from train_ledger.dash.rules.gpus import HARDWARE_RECORDINGS
 from train_ledger.dash.rules.hardware import HARDWARE_RULES
@@ -45,6 +45,7 @@ RULES: tuple[Rule, ...] = (
 
 RECORDINGS: tuple[Recording, ...] = (
     *SHARED_RECORDINGS,
+    *CHECKPOINT_RECORDINGS,
     *SPEED_RECORDINGS,
     *GOODPUT_RECORDINGS,
     *TELEMETRY_RECORDINGS,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from train_ledger.config import Alerts
 from train_ledger.dash.conditions import checkpoint_due_t, recent_failed_saves, save_ratio, slow_saves
-from train_ledger.dash.rule import Firing, Rule
+from train_ledger.dash.rule import Firing, Recording, Rule
 from train_ledger.dash.rules.recordings import of, remembered
 from train_ledger.dash.rules.words import (
     QUIET_AFTER_THE_END,
@@ -17,7 +17,7 @@ from train_ledger.dash.rules.words import (
 from train_ledger.ledger.state import RunState
 from train_ledger.render import harmless
 
-__all__ = ["CHECKPOINT_RULES"]
+__all__ = ["CHECKPOINT_RECORDINGS", "CHECKPOINT_RULES"]
 
 
 def _checkpoint_save_failed(state: RunState, alerts: Alerts) -> list[Firing]:
@@ -51,12 +51,26 @@ def _checkpoint_slow(state: RunState, alerts: Alerts) -> list[Firing]:
 
 _SLOW = of("max by (run)", remembered("train_ckpt_slow_saves"))
 
-# A run that stands does not owe a checkpoint: of a dead exporter it counts what was overdue when it spoke last.
+# A run that stands owes no checkpoint: of a dead exporter it counts what was overdue when it spoke last.
 _OVERDUE = of(
     "max by (run)",
     of("", "train_exporter_clock_seconds\nor last_over_time(train_exporter_clock_seconds[$lookback])")
     + "\n- on (run, instance) "
     + of("", remembered("train_ckpt_due_timestamp_seconds")),
+)
+
+_RATIO = (
+    of("max by (run)", remembered("train_ckpt_duration_ratio"))
+    + """
+or on (run) (
+  run:train_ckpt_duration:seconds
+  / quantile_over_time(0.5, run:train_ckpt_duration:seconds[$effective_from_age])
+)"""
+)
+"""By the run's own saves; where nobody counts them, by how long it was that they took so long."""
+
+CHECKPOINT_RECORDINGS: tuple[Recording, ...] = (
+    Recording("run:train_ckpt_duration:seconds", of("max by (run)", remembered("train_ckpt_duration_s"))),
 )
 
 CHECKPOINT_RULES: tuple[Rule, ...] = (
@@ -78,9 +92,8 @@ CHECKPOINT_RULES: tuple[Rule, ...] = (
     Rule(
         name="CheckpointSlow",
         level="record",
-        promql=f"{of('max by (run)', remembered('train_ckpt_duration_ratio'))} > $checkpoint_slower_factor\n"
-        f"and on (run) {of('max by (run)', remembered('train_ckpt_duration_s'))} > $checkpoint_slow_floor_s"
-        + QUIET_AFTER_THE_END,
+        promql=f"{of('', _RATIO)} > $checkpoint_slower_factor\n"
+        "and on (run) run:train_ckpt_duration:seconds > $checkpoint_slow_floor_s" + QUIET_AFTER_THE_END,
         summary='{{ $labels.run }}: the last checkpoint took {{ $value | printf "%.1f" }} times the usual'
         + place_of_run_promql(),
         runbook="checkpointslow",

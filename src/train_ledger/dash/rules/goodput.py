@@ -67,7 +67,8 @@ GOODPUT_RECORDINGS: tuple[Recording, ...] = (
         f"{of('max by (run, instance)', _SINCE_NOW)}\nand on (run, instance) {_TOTAL}\n"
         f"or on (run, instance) (last_over_time({_SINCE}[{_CARRIED}]) and on (run, instance) {_TOTAL})",
     ),
-    # What was counted before an exporter began to count anew is no figure to go by.
+    # What was counted before an exporter began to count anew is no figure to go by. What a launcher says is
+    # one where nobody counts.
     Recording(
         "run:train_effective:fraction",
         f"""max by (run) (
@@ -84,6 +85,11 @@ GOODPUT_RECORDINGS: tuple[Recording, ...] = (
     1
   )
   and on (run, instance) time() - {_SINCE} >= $effective_from_age_s
+)
+or on (run) (
+  max by (run) (train_effective_fraction)
+  and on (run) max by (run) (train_effective_fraction offset $effective_from_age)
+  unless on (run) {_TOTAL}
 )""",
     ),
 )

@@ -64,7 +64,7 @@ or (
 
 _RESTARTING = """(
   run:train_restarting:bool == 1
-  and on (run) run:train_attempt_age:seconds < $restart_inhibits_s
+  unless on (run) run:train_attempt_age:seconds >= $restart_inhibits_s
 )"""
 
 # What Alertmanager was told of before the restart must not be silenced by it: an alert that ends in silence

@@ -48,6 +48,11 @@ _READ_NOW = """max by (run, instance) (timestamp(train_exporter_clock_seconds))
 - on (run, instance) max by (run, instance) (train_exporter_poll_age_seconds)
 or max by (run, instance) (timestamp(train_exporter_clock_seconds))"""
 
+_RANKS = "run_host_instance:train_ranks:count"
+_HOSTS = of("0 *", remembered(_RANKS))
+_OUR_HOSTS = of("0 *", remembered("train_host_heard_timestamp_seconds"))
+"""Those of which ranks have not ended; others who export the ranks do not say that."""
+
 TELEMETRY_RECORDINGS: tuple[Recording, ...] = (
     Recording(_READ, _READ_NOW),
     Recording(
@@ -55,6 +60,7 @@ TELEMETRY_RECORDINGS: tuple[Recording, ...] = (
         f"time() - last_over_time({_READ}[$lookback])\n"
         "unless on (run, instance) run_instance:train_superseded:attempt",
     ),
+    Recording(_RANKS, 'count by (run, host, instance) (train_rank_info{host!=""})'),
     Recording(_LIMIT, "clamp_min(run:train_stall_threshold:seconds, $telemetry_lost_s)"),
     Recording(
         "run_host:train_heard_age:seconds",
@@ -64,8 +70,8 @@ TELEMETRY_RECORDINGS: tuple[Recording, ...] = (
         "run_host:train_read_age:seconds",
         of(
             "min by (run, host)",
-            f"{of('0 *', remembered('train_host_heard_timestamp_seconds'))}\n"
-            f"+ on (run, instance) group_left () {_READ_AGE}",
+            of("", f"{_OUR_HOSTS}\nor on (run) {_HOSTS}")
+            + f"\n+ on (run, instance) group_left () {_READ_AGE}",
         ),
     ),
     Recording(
@@ -84,8 +90,8 @@ and on (run, host) (
   > on (run) group_left () {_LIMIT}
 )"""
 
-_OTHERS_ARE_READ = f"""run_host:train_heard_age:seconds > on (run) group_left () {_LIMIT}
-and on (run, host) (run_host:train_read_age:seconds > on (run) group_left () {_LIMIT})
+_OTHERS_ARE_READ = f"""run_host:train_read_age:seconds > on (run) group_left () {_LIMIT}
+unless on (run, host) (run_host:train_heard_age:seconds <= on (run) group_left () {_LIMIT})
 and on (run) (min by (run) ({_READ_AGE}) <= $telemetry_lost_s)"""
 
 _NOBODY_READS = f"""min by (run) ({_READ_AGE}) > on (run) {_LIMIT}
