@@ -41,13 +41,12 @@ class LogFollower(Follower):
     def _found(self) -> Iterator[str]:
         run_dir = self._run_dir
         for folder in (*run_dir.log_folders(), run_dir.structured_logs):
-            yield from self._below(folder, "")
-        yield from self._below(run_dir.hardware, ".kern.log")
+            yield from self._below(folder)
 
-    def _below(self, folder: Path, end: str) -> Iterator[str]:
+    def _below(self, folder: Path) -> Iterator[str]:
         for at, below, names in os.walk(folder, onerror=self._unread):
             below[:] = [name for name in below if not name.startswith(".")]
-            wanted = (it for it in names if not it.startswith(".") and it.endswith(end))
+            wanted = (it for it in names if not it.startswith("."))
             yield from (os.path.join(at, name) for name in wanted if not name.endswith(_PACKED))
 
     def _unread(self, error: OSError) -> None:

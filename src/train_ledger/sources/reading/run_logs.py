@@ -1,8 +1,8 @@
 """What do the logs of a run say that they did not say at the last look?
 
-For a run whose ranks write no signal files: RUN/logs (torchrun --log-dir, or any logs), torchtitan's
-RUN/structured_logs, and the kernel logs in RUN/hardware are followed as they grow. A line that tells no time
-is given that of its file, and steps before the last one lie back by what they say they took.
+For a run whose ranks write no signal files: RUN/logs (torchrun --log-dir, or any logs) and torchtitan's
+RUN/structured_logs are followed as they grow. A line that tells no time is given that of its file, and steps
+before the last one lie back by what they say they took.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = ["RunLogs"]
 
 _POLL_BYTES = 1 << 20
 _MOST_WAITING = 1_000_000
-_OF_UNIX_TIME = ("structured_logs", "hardware")
+_OF_UNIX_TIME = "structured_logs"
 
 
 class RunLogs:
@@ -166,7 +166,7 @@ class RunLogs:
         steps = [fact for fact in told.facts if isinstance(fact, Step)]
         is_news = arrivals.came(steps, told.written_t, told.size, is_torn=arrivals.is_new and _is_torn(file))
         facts = timed(told.facts, told.written_t)
-        if not self._has_begun and not shown.startswith("hardware"):
+        if not self._has_begun:
             self._has_begun = True
             t = min((fact.t for fact in facts if fact.t is not None), default=told.written_t)
             first = told.facts[0].rank if told.facts else place_of(Path(file)).rank
