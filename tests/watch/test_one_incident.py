@@ -37,7 +37,7 @@ def turn_for(watched, seconds, by=5.0):
 def test_the_stall_that_follows_a_fault_is_not_told(faulty):
     faulty.turn_until(lambda: "notification_done" in faulty.kinds())
     (page,) = faulty.messages()
-    assert page["title"].startswith("r42: GpuXidError – XID 79 on ")
+    assert page["title"].startswith("r42: GpuXidError – ")
     for word in ("r42", "step", faulty.made.hosts[1], "gpu 1", "XID 79", "rank 5"):
         assert word in page["body"], word
     faulty.clock.t = faulty.made.t
