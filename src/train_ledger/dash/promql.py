@@ -16,16 +16,14 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from train_ledger.config import Alerts, Xid
-from train_ledger.dash.rule import Recording, Rule
+from train_ledger.dash.rule import Group, Recording, Rule
 from train_ledger.dash.rules import RECORDINGS, RULES
 from train_ledger.ledger.xids import XIDS, level_here
 
 __all__ = ["alerts_yml", "duration", "expression"]
-
-_SLOW_S = 60.0
 
 
 def alerts_yml(
@@ -42,24 +40,33 @@ def alerts_yml(
     `runbook` is the URL of the runbook; each alert's anchor is put after it. `xids` are the levels that the
     user set, for codes that DCGM tells; those of the kernel come with the level that the sidecar gave them.
     """
-    every_s = alerts.evaluation_interval_s
     lines = ["# Made by train-ledger from its table of rules. Thresholds: train-ledger.toml.", "groups:"]
-    slow = [it for it in recordings if it.is_slow]
-    if slow:
-        lines += _group(f"{group}-slow", max(_SLOW_S, every_s), slow, alerts)
-    lines += _group(group, every_s, [it for it in recordings if not it.is_slow], alerts)
-    for rule in rules:
-        lines += _alert(rule, alerts, runbook, xids or Xid())
+    for part in _GROUPS:
+        those = [it for it in recordings if it.group == part]
+        told = [it for it in rules if it.group == part]
+        if those or told or part == "run":
+            lines += _head_of_group(group, part, alerts)
+            for recording in those:
+                lines += _recording(recording, alerts)
+            for rule in told:
+                lines += _alert(rule, alerts, runbook, xids or Xid())
     return "\n".join(lines) + "\n"
 
 
-def _group(name: str, every_s: float, recordings: Iterable[Recording], alerts: Alerts) -> Iterator[str]:
-    yield f"  - name: {json.dumps(name)}"
-    yield f"    interval: {duration(every_s)}"
+_GROUPS: tuple[Group, ...] = ("slow", "run", "hardware")
+_SLOW_S = 60.0
+
+
+def _head_of_group(name: str, part: Group, alerts: Alerts) -> Iterator[str]:
+    every_s = alerts.evaluation_interval_s
+    yield f"  - name: {json.dumps(name if part == 'run' else f'{name}-{part}')}"
+    yield f"    interval: {duration(max(_SLOW_S, every_s) if part == 'slow' else every_s)}"
     yield "    rules:"
-    for recording in recordings:
-        yield f"      - record: {recording.name}"
-        yield from _block("expr", expression(recording.promql, alerts))
+
+
+def _recording(recording: Recording, alerts: Alerts) -> Iterator[str]:
+    yield f"      - record: {recording.name}"
+    yield from _block("expr", expression(recording.promql, alerts))
 
 
 def _alert(rule: Rule, alerts: Alerts, runbook: str, xids: Xid) -> Iterator[str]:

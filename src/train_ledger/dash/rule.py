@@ -9,9 +9,10 @@ from typing import Literal
 from train_ledger.config import Alerts
 from train_ledger.ledger.state import RunState
 
-__all__ = ["Check", "Firing", "Inhibition", "Level", "Recording", "Rule"]
+__all__ = ["Check", "Firing", "Group", "Inhibition", "Level", "Recording", "Rule"]
 
 Level = Literal["page", "record"]
+Group = Literal["run", "hardware", "slow"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +33,13 @@ class Firing:
 class Recording:
     """A series that Prometheus computes first, for alerts to read.
 
-    One that `is_slow` is computed once a minute, in a group of its own: it looks back over a day, and of
-    thousands of GPUs that takes longer than the others may wait for.
+    `group` is the one in which it is computed: groups do not wait for each other, and the steps of a run are
+    not to wait for thousands of GPUs. Those of the group "slow" look back over a day, once a minute.
     """
 
     name: str
     promql: str
-    is_slow: bool = False
+    group: Group = "run"
 
 
 Check = Callable[[RunState, Alerts], Sequence[Firing]]
@@ -52,7 +53,7 @@ class Rule:
 
     `summary` is the annotation for Prometheus (Go template); the embedded judge's own summary comes from
     `check` and can say more. `runbook` is the anchor in the runbook. `labels` are those that the alert
-    carries in both judges, besides `alertname` and `level`.
+    carries in both judges, besides `alertname` and `level`. `group` is as in `Recording`.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Rule:
     for_s: Seconds = 0.0
     keep_firing_for_s: Seconds = 0.0
     labels: tuple[str, ...] = ("run",)
+    group: Group = "run"
 
     def hold_s(self, alerts: Alerts) -> float:
         """How long the condition has to hold before the alert fires."""

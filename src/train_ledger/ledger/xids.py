@@ -4,10 +4,10 @@ The table follows NVIDIA's catalogue (docs.nvidia.com/deploy/xid-errors: what is
 into) where those who monitor agree on it: gpud (components/accelerator/nvidia/xid), Meta's gcm
 (xid_error_codes), NVSentinel (health-events-analyzer), NVIDIA's k8s-device-plugin. Where they do not, a code
 pages only if training on that GPU cannot go on: 63 and 92 are signs of wear, 68 is of a video decoder, 94 is
-contained to one process (the plugin takes the GPU out for it, gpud does not), 109 stops the work (gcm and the
-plugin pass it over). 13 and 31 are a program's doing until the same GPU does it again (NVSentinel); 45 follows
-other faults and every kill, and has drained whole clusters where it was taken for one. Codes that are not
-listed are recorded: most are reserved. What a team sees otherwise it sets in `[xid]`.
+contained to one process (the plugin takes the GPU out for it, gpud does not), 109 stops the work (gcm and
+the plugin pass it over). 13 and 31 are a program's doing until the same GPU does it again (NVSentinel); 45
+follows other faults and every kill, and has drained whole clusters where it was taken for one. Codes that are
+not listed are recorded: most are reserved. What a team sees otherwise it sets in `[xid]`.
 """
 
 from __future__ import annotations

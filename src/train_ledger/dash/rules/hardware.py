@@ -173,6 +173,7 @@ HARDWARE_RULES: tuple[Rule, ...] = (
         check=_xid_error,
         keep_firing_for_s="keep_firing_s",
         labels=_XID_LABELS,
+        group="hardware",
     ),
     Rule(
         name="GpuXidRecorded",
@@ -183,6 +184,7 @@ HARDWARE_RULES: tuple[Rule, ...] = (
         runbook="gpuxidrecorded",
         check=_xid_recorded,
         labels=_XID_LABELS,
+        group="hardware",
     ),
     Rule(
         name="GpuEccDbe",
@@ -196,6 +198,7 @@ HARDWARE_RULES: tuple[Rule, ...] = (
         check=_ecc_dbe,
         keep_firing_for_s="keep_firing_s",
         labels=_GPU_LABELS,
+        group="hardware",
     ),
     Rule(
         name="GpuLost",
@@ -206,6 +209,7 @@ HARDWARE_RULES: tuple[Rule, ...] = (
         check=_gpu_lost,
         keep_firing_for_s="keep_firing_s",
         labels=_GPU_LABELS,
+        group="hardware",
     ),
     Rule(
         name="GpuClockLowRepeated",
@@ -219,6 +223,7 @@ HARDWARE_RULES: tuple[Rule, ...] = (
         check=_clock_low_repeated,
         keep_firing_for_s="keep_firing_s",
         labels=_GPU_LABELS,
+        group="hardware",
     ),
     Rule(
         name="GpuClockLow",
@@ -230,6 +235,7 @@ HARDWARE_RULES: tuple[Rule, ...] = (
         runbook="gpuclocklow",
         check=_clock_low,
         labels=_GPU_LABELS,
+        group="hardware",
     ),
     Rule(
         name="GpuEccSbeGrowing",
@@ -241,6 +247,7 @@ HARDWARE_RULES: tuple[Rule, ...] = (
         runbook="gpueccsbegrowing",
         check=_ecc_sbe,
         labels=_GPU_LABELS,
+        group="hardware",
     ),
     Rule(
         name="NvlinkErrors",
@@ -250,6 +257,7 @@ HARDWARE_RULES: tuple[Rule, ...] = (
         runbook="nvlinkerrors",
         check=_nvlink,
         labels=_GPU_LABELS,
+        group="hardware",
     ),
     Rule(
         name="NicErrors",
@@ -260,5 +268,6 @@ HARDWARE_RULES: tuple[Rule, ...] = (
         runbook="nicerrors",
         check=_nic,
         labels=("run", "host", "device"),
+        group="hardware",
     ),
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from train_ledger.dash.rule import Recording
 from train_ledger.dash.rules.gpus.gpu_recordings import GPU_RECORDINGS
 from train_ledger.dash.rules.gpus.places import PLACE_RECORDINGS
@@ -10,9 +12,7 @@ from train_ledger.dash.rules.gpus.xid_recordings import XID_RECORDINGS
 
 __all__ = ["HARDWARE_RECORDINGS"]
 
-HARDWARE_RECORDINGS: tuple[Recording, ...] = (
-    *PLACE_RECORDINGS,
-    *XID_RECORDINGS,
-    *GPU_RECORDINGS,
-    *PORT_RECORDINGS,
+HARDWARE_RECORDINGS: tuple[Recording, ...] = tuple(
+    replace(it, group="hardware") if it.group == "run" else it
+    for it in (*PLACE_RECORDINGS, *XID_RECORDINGS, *GPU_RECORDINGS, *PORT_RECORDINGS)
 )

@@ -28,7 +28,9 @@ def _bit(value: int) -> str:
 _TROUBLE = f"({_bit(8)} + {_bit(32)} + {_bit(64)} + {_bit(128)}) * (1 - {_BITS} % 2) > 0"
 _ERRORS = [dcgm(f"DCGM_FI_DEV_NVLINK_{kind}_ERROR_COUNT_TOTAL") for kind in _LINKS]
 _LINKS_GREW = "\n    or ".join(f"{it} - min_over_time({it}[$link_window:5m]) > 0" for it in _ERRORS)
-_SEEN = '{__name__=~"DCGM_FI_DEV_(GPU_TEMP|SM_CLOCK|POWER_USAGE|GPU_UTIL)",GPU_I_ID=""}'
+_IS_LOADED = f"({dcgm('DCGM_FI_DEV_GPU_UTIL')} >= 50 or {dcgm('DCGM_FI_PROF_GR_ENGINE_ACTIVE')} >= 0.5)"
+_OTHERS = [dcgm(f"DCGM_FI_DEV_{name}") for name in ("GPU_TEMP", "POWER_USAGE", "GPU_UTIL")]
+_SEEN = f"({' or '.join(_OTHERS)})"
 
 GPU_RECORDINGS: tuple[Recording, ...] = (
     Recording(
@@ -44,30 +46,24 @@ GPU_RECORDINGS: tuple[Recording, ...] = (
     Recording(
         "gpu:ecc_corrected:least",
         gpus(f"min_over_time({_SBE}[$ecc_sbe_window:10m])", aggregation="min"),
-        is_slow=True,
+        group="slow",
     ),
     Recording("gpu:ecc_corrected:grown", f"{gpus(_SBE)} - gpu:ecc_corrected:least > $ecc_sbe_growth"),
     Recording("gpu:nvlink_errors:grown", gpus(f"(\n    {_LINKS_GREW}\n  )")),
     Recording(_BITS, gpus(_REASONS)),
-    Recording(
-        _LOADED,
-        f"""{gpus(_MHZ)}
-and on ({IDS}) (
-  {gpus(dcgm("DCGM_FI_DEV_GPU_UTIL"))} >= 50
-  or {gpus(dcgm("DCGM_FI_PROF_GR_ENGINE_ACTIVE"))} >= 0.5
-)""",
-    ),
+    Recording("gpu:sm_clock:mhz", gpus(_MHZ)),
+    Recording(_LOADED, f"gpu:sm_clock:mhz and on ({IDS}) {gpus(_IS_LOADED)}"),
     Recording(
         "gpu:sm_clock_usual:mhz",
         f"quantile_over_time(0.5, {_DAY}) and count_over_time({_DAY}) >= 6",
-        is_slow=True,
+        group="slow",
     ),
     Recording(
         "gpu:clock_bad:bool",
         f"""1 + 0 * ({_TROUBLE})
 or 1 + 0 * ({_LOADED} < $clock_low_fraction * gpu:sm_clock_usual:mhz)
 or 0 * {_BITS}
-or 0 * {gpus(_MHZ)}""",
+or 0 * gpu:sm_clock:mhz""",
     ),
     Recording(
         _LOW,
@@ -79,6 +75,6 @@ or 0 * {gpus(_MHZ)}""",
         f"""(last_over_time({_EPISODES}[$lookback]) or 0 * {_LOW})
 + ({_LOW} > bool ({_LOW} offset $evaluation_interval or 0 * {_LOW}))""",
     ),
-    Recording("gpu:seen:bool", gpus(_SEEN, aggregation="group")),
+    Recording("gpu:seen:bool", f"{gpus(_SEEN, aggregation='group')}\nor 1 + 0 * gpu:sm_clock:mhz"),
     Recording("gpu:known:bool", "gpu:seen:bool or gpu:known:bool"),
 )

@@ -17,6 +17,8 @@ PLACES = "run_rank:train_rank:place"
 
 IDS = "uuid, host, gpu, node"
 
+_OF_GPU = "gpu:train_rank:place"
+_UNNAMED = f'{PLACES}{{uuid="",gpu!=""}}'
 _CURRENT = "train_rank_info unless on (run, instance) run_instance:train_superseded:attempt"
 _LABELS = "run, rank, host, gpu, uuid, node, instance"
 
@@ -41,7 +43,7 @@ def gpus(vector: str, *, more: str = "", aggregation: str = "max") -> str:
 
 def on_ranks(known: str) -> str:
     """What is known of GPUs, with the labels of the rank on each."""
-    unnamed = f'0 * {PLACES}{{uuid="",gpu!=""}}'
+    unnamed = f"0 * {_UNNAMED}"
     return of(
         "max by (run, rank, host, gpu)",
         f'0 * {PLACES}{{uuid!=""}} + on (uuid) group_left () max by (uuid) ({known})\n'
@@ -52,16 +54,12 @@ def on_ranks(known: str) -> str:
 
 def several_on_ranks(told: str) -> str:
     """The same of series of which a GPU has several; where two runs claim a GPU one of them is taken."""
-    unnamed = 'uuid="",gpu!=""'
     parts = (
-        ("uuid", "run, rank, host, gpu", 'uuid!=""'),
-        ("host, gpu", "run, rank", unnamed),
-        ("node, gpu", "run, rank, host", unnamed),
+        ("uuid", "run, rank, host, gpu", f"0 * {_OF_GPU}"),
+        ("host, gpu", "run, rank", f"0 * topk by (host, gpu) (1, {_UNNAMED})"),
+        ("node, gpu", "run, rank, host", f"0 * topk by (node, gpu) (1, {_UNNAMED})"),
     )
-    return "\nor ".join(
-        f"{told}\n  + on ({by}) group_left ({more}) (0 * topk by ({by}) (1, {PLACES}{{{which}}}))"
-        for by, more, which in parts
-    )
+    return "\nor ".join(f"{told}\n  + on ({by}) group_left ({more}) ({one})" for by, more, one in parts)
 
 
 PLACE_RECORDINGS: tuple[Recording, ...] = (
@@ -77,4 +75,5 @@ PLACE_RECORDINGS: tuple[Recording, ...] = (
 unless on (run, rank) last_over_time(train_gpu_shared[$lookback])
 unless on (run) (run:train_run_finished:bool == 1)""",
     ),
+    Recording(_OF_GPU, f'topk by (uuid) (1, {PLACES}{{uuid!=""}})'),
 )

@@ -21,8 +21,8 @@ _BAD = "node_port:infiniband:bad"
 _HOSTS = f"max by (run, host, node) ({PLACES})"
 
 PORT_RECORDINGS: tuple[Recording, ...] = (
-    Recording(_BEST_STATE, f"max_over_time({_STATE}[1d:10m])", is_slow=True),
-    Recording(_BEST_RATE, f"max_over_time({_RATE}[1d:10m])", is_slow=True),
+    Recording(_BEST_STATE, f"max_over_time({_STATE}[1d:10m])", group="slow"),
+    Recording(_BEST_RATE, f"max_over_time({_RATE}[1d:10m])", group="slow"),
     Recording(
         _BAD,
         f"""max by (host, node, device) ({
