@@ -71,15 +71,30 @@ def _members(state: RunState) -> list[RankState]:
 def _silent(state: RunState, alerts: Alerts) -> Iterable[tuple[RankState, float]]:
     if state.by_logs:
         return
-    newest: dict[str, float] = {}
+    newest: dict[str, RankState] = {}
     for rank in _members(state):
         if rank.host is not None and rank.step_t is not None:
-            newest[rank.host] = max(newest.get(rank.host, rank.step_t), rank.step_t)
+            known = newest.setdefault(rank.host, rank)
+            newest[rank.host] = max(known, rank, key=lambda it: it.step_t or 0.0)
     for rank in _members(state):
         if rank.host not in newest or rank.step_t is None or rank.heard_t is None:
             continue
-        if newest[rank.host] - rank.heard_t > _longest_silence_s(rank, state, alerts):
+        limit_s = _longest_silence_s(rank, state, alerts)
+        if _went_on_s(newest[rank.host], rank, rank.heard_t, state) > limit_s:
             yield rank, rank.heard_t
+
+
+def _went_on_s(other: RankState, silent: RankState, heard_t: float, state: RunState) -> float:
+    """For how long another rank has gone on since a silent one was heard.
+
+    By the steps that it took since then where the two go in step: a pause of both – a checkpoint – is no time
+    in which it went on, and a rank whose lines come some seconds late is not gone.
+    """
+    passed_s = (other.step_t or 0.0) - heard_t
+    if other.step is None or silent.step is None or state.p50_step_time_s is None:
+        return passed_s
+    ahead = other.step - silent.step
+    return min(passed_s, ahead * state.p50_step_time_s) if ahead >= 0 else passed_s
 
 
 def _longest_silence_s(rank: RankState, state: RunState, alerts: Alerts) -> float:

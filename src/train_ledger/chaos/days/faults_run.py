@@ -82,8 +82,16 @@ def _save_failed(job: Job) -> Tells:
     yield from train(job, job.t + 900.0)
 
 
+def _saved_often(job: Job) -> Tells:
+    """Trains until there is something usual about its saves."""
+    while len(job.saved_t) < 5:
+        yield from steps(job, 1)
+    job.truth.t = job.t
+
+
 def _saves_slow(job: Job) -> Tells:
     """Two saves, beside the training, take five times as long as they did."""
+    yield from _saved_often(job)
     for _ in range(2):
         while job.step % job.routine.save_every:
             job.routine, routine = replace(job.routine, save_every=0), job.routine
@@ -98,6 +106,7 @@ def _saves_slow(job: Job) -> Tells:
 
 def _saves_stop(job: Job) -> Tells:
     """Nobody saves any more."""
+    yield from _saved_often(job)
     usual_s = median(later - earlier for earlier, later in pairwise(job.saved_t[-20:]))
     job.truth.earliest_t = job.saved_t[-1] + max(60.0, 2 * usual_s)
     job.routine = replace(job.routine, save_every=0)
@@ -166,7 +175,7 @@ FAULTS = (
     ),
     Fault("nan_once", _nan_once, frozenset({"TrainingLossNotFinite"})),
     Fault("nan_for_good", _nan_for_good, frozenset({"TrainingLossNotFinite"})),
-    Fault("loop", _loop, frozenset({"TrainingRestartLoop"}), _STALLED),
+    Fault("loop", _loop, frozenset({"TrainingRestartLoop"}), _STALLED | {"EffectiveTrainingTimeLow"}),
     Fault(
         "loop_before_first_step",
         _loop_before_first_step,

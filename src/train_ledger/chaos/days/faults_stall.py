@@ -9,6 +9,9 @@ from train_ledger.chaos.days.life import announce, crash_and_restart, phase, ste
 __all__ = ["FAULTS", "stall_limit_s"]
 
 _STALLED = frozenset({"TrainingStepStalled"})
+_TIME_LOST = frozenset({"EffectiveTrainingTimeLow"})
+"""Half an hour of standing still may be what makes it too much of a young run."""
+
 _FLOOR_S, _FACTOR = 90.0, 3.0
 _START_UP_S, _CHECKPOINT_S, _EVALUATION_S = 1800.0, 600.0, 1800.0
 
@@ -79,11 +82,11 @@ def _in_restart(job: Job) -> Tells:
 
 
 FAULTS = (
-    Fault("stall_in_loader", _in_loader, _STALLED),
-    Fault("stall_rank_silent", _rank_silent, _STALLED, frozenset({"TrainingProcessGone"})),
+    Fault("stall_in_loader", _in_loader, _STALLED, _TIME_LOST),
+    Fault("stall_rank_silent", _rank_silent, _STALLED, _TIME_LOST | {"TrainingProcessGone"}),
     Fault("stall_before_first_step", _before_first_step, _STALLED, before_first_step=True),
-    Fault("stall_in_checkpoint", _in_checkpoint, _STALLED, frozenset({"CheckpointSaveFailed"})),
-    Fault("stall_in_evaluation", _in_evaluation, _STALLED),
-    Fault("stall_after_restart", _after_restart, _STALLED),
-    Fault("stall_in_restart", _in_restart, _STALLED),
+    Fault("stall_in_checkpoint", _in_checkpoint, _STALLED, _TIME_LOST | {"CheckpointSaveFailed"}),
+    Fault("stall_in_evaluation", _in_evaluation, _STALLED, _TIME_LOST),
+    Fault("stall_after_restart", _after_restart, _STALLED, _TIME_LOST),
+    Fault("stall_in_restart", _in_restart, _STALLED, _TIME_LOST),
 )

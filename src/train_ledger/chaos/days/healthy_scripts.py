@@ -76,8 +76,8 @@ def drifts(job: Job, until_t: float) -> Tells:
 
 
 def longer_sequences(job: Job, until_t: float) -> Tells:
-    """Every six hours steps are longer by three tenths for an hour."""
-    job.stretch = lambda t: 1.3 if (t - START_T) % (6 * _HOUR_S) > 5 * _HOUR_S else 1.0
+    """Every six hours sequences, and so steps, are longer by three tenths for an hour."""
+    job.work = job.stretch = lambda t: 1.3 if (t - START_T) % (6 * _HOUR_S) > 5 * _HOUR_S else 1.0
     yield from simply(job, until_t)
 
 

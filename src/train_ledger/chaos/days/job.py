@@ -32,10 +32,11 @@ _READ_S = 1.0
 class Job:
     """A job as it goes on; `t` is true time.
 
-    `stretch` says by how much steps are longer at a time, `drags` by how much a rank's own work is. `mute`
-    holds ranks that write nothing. `loss`, `grad_norm` and `skipped` are what the next step reports, `mfu`
-    its percentage without pauses, `samples_shift` by how much the data position is off. `step_times` are the
-    steps that were told, each as (its end, how long it took), `saved_t` when saves succeeded.
+    `stretch` says by how much steps are longer at a time, `work` by how much more they do; `drags` by how
+    much a rank's own work is longer. `mute` holds ranks that write nothing. `loss`, `grad_norm` and `skipped`
+    are what the next step reports, `mfu` its percentage without pauses, `samples_shift` by how much the data
+    position is off. `step_times` are the steps that were told, each as (its end, how long it took), `saved_t`
+    when saves succeeded.
     """
 
     def __init__(self, plan: JobPlan, seed: int, truth: Truth) -> None:
@@ -52,6 +53,7 @@ class Job:
         self.attempt = 0
         self.step = 0
         self.stretch: Callable[[float], float] = _as_ever
+        self.work: Callable[[float], float] = _as_ever
         self.drags: dict[int, float] = {}
         self.mute: set[int] = set()
         self.loss: float | None = None
@@ -177,6 +179,7 @@ class Job:
                 yield Told(self._read_t(rank), fact)
 
     def _common(self, since_s: float, took_s: float) -> dict[str, float]:
+        work = self.work(self.t)
         loss = 2.0 + 8.0 / (1 + 0.01 * self.step) + 0.02 * self.rng.random()
         return {
             "loss": loss if self.loss is None else self.loss,
@@ -185,8 +188,8 @@ class Job:
             "loss_scale": self.loss_scale,
             "skipped": self.skipped,
             "step_time_s": since_s,
-            "tps": 4096.0 / since_s,
-            "mfu": self.mfu * self.plan.step_time_s / since_s,
+            "tps": 4096.0 * work / since_s,
+            "mfu": self.mfu * self.plan.step_time_s * work / since_s,
             "data_wait_s": 0.002 * took_s,
             "ckpt_s": self.paused_s,
             "mem_allocated_peak": 42e9,

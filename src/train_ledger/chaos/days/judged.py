@@ -28,11 +28,11 @@ class Noticed:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What was noticed in a day, in order; `facts` were folded in `wall_s`."""
+    """What was noticed in a day, in order; `facts` were folded, which took `cpu_s` of a core."""
 
     noticed: tuple[Noticed, ...]
     facts: int
-    wall_s: float
+    cpu_s: float
 
     def of_level(self, level: str) -> list[Noticed]:
         return [it for it in self.noticed if it.alert.level == level]
@@ -49,11 +49,11 @@ def known(day: Day, told: Told) -> Known:
 def judge_day(day: Day, config: Config | None = None) -> Judged:
     """Follow a day to its end by the embedded judge; afterwards `day.truth` is complete."""
     follower = _Follower(day, config or Config())
-    began_s = time.monotonic()
+    began_s = time.process_time()
     for told in day.told:
         follower.read(told)
     follower.judge_until(follower.last_at + 1.0)
-    return Judged(tuple(follower.noticed()), follower.facts, time.monotonic() - began_s)
+    return Judged(tuple(follower.noticed()), follower.facts, time.process_time() - began_s)
 
 
 class _Follower:

@@ -33,7 +33,7 @@ class Score:
     pages: Counter[str] = field(default_factory=Counter)
     records: Counter[str] = field(default_factory=Counter)
     facts: int = 0
-    wall_s: float = 0.0
+    cpu_s: float = 0.0
 
     @property
     def found(self) -> bool:
@@ -58,7 +58,7 @@ def score(day: Day, judged: Judged) -> Score:
         pages=Counter(it.alert.name for it in pages),
         records=Counter(it.alert.name for it in judged.of_level("record")),
         facts=judged.facts,
-        wall_s=judged.wall_s,
+        cpu_s=judged.cpu_s,
     )
 
 
