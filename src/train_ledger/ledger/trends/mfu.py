@@ -12,12 +12,12 @@ from train_ledger.ledger.trends.slots import pieces, slot_s
 __all__ = ["MfuTrend", "is_mfu"]
 
 _PARTS = 6
-_SLOTS_OF_A_PART = 10
+_SLOTS_OF_A_PART = 20
 _SLOTS = _PARTS * _SLOTS_OF_A_PART
 _FEWEST_PARTS = 3
 """A checkpoint or an evaluation may take some of the window; from less than this nothing is said."""
 
-_OLDEST_SLOTS = 2
+_OLDEST_SLOTS = 4
 _DIGITS = 4
 _LARGEST = 1000.0
 """Percent: more is no use of a GPU, whatever its peak."""

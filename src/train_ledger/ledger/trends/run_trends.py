@@ -25,7 +25,7 @@ from train_ledger.ledger.trends.step_times import FEWEST_RECENT, PaceTrend, Samp
 __all__ = ["RunTrends"]
 
 _PACE_TELLERS = 1
-_MFU_TELLERS = 3
+_MFU_TELLERS = 2
 _NORM_TELLERS = 1
 _ATTEMPTS = 8
 _OF_LONG_STEPS = 0.75
