@@ -102,6 +102,13 @@ def test_who_wants_prometheus_and_has_none_is_told_in_one_line():
     assert "prometheus and alertmanager: not installed; --no-prometheus" in done.stderr
 
 
+def test_where_nobody_is_configured_nobody_can_be_told(tmp_path):
+    (tmp_path / "train-ledger.toml").write_text("[alerts]\nstall_floor_s = 3\n")
+    done = drill("--configured", "--run", str(tmp_path))
+    assert done.returncode == ExitCode.BAD_INPUT
+    assert f"{tmp_path}/train-ledger.toml: [notify] names no urls and no command" in done.stderr
+
+
 @needs_servers
 @pytest.mark.slow
 def test_the_page_comes_once_and_in_time_by_both_ways(tmp_path):
@@ -121,12 +128,10 @@ def test_the_page_comes_once_and_in_time_by_both_ways(tmp_path):
 
 @pytest.mark.slow
 def test_those_who_are_configured_are_told_too_and_one_that_fails_is_trouble(tmp_path):
-    (tmp_path / "train-ledger").mkdir()
-    (tmp_path / "train-ledger" / "train-ledger.toml").write_text(
+    (tmp_path / "train-ledger.toml").write_text(
         f'[notify]\ncommand = ["{sys.executable}", "-c", "raise SystemExit(3)"]\n'
     )
-    environment = {**os.environ, "XDG_CONFIG_HOME": str(tmp_path)}
-    done = drill("--no-prometheus", "--configured", "--threshold-s", "3", env=environment)
+    done = drill("--no-prometheus", "--run", str(tmp_path), "--configured", "--threshold-s", "3")
     assert done.returncode == ExitCode.TROUBLE, done.stdout + done.stderr
     assert "exit status 3" in done.stdout
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -79,6 +80,15 @@ def drill_hang(
 
 
 def drill_page(
+    run: Annotated[
+        Path | None,
+        typer.Option(
+            "--run",
+            metavar="RUN_DIR",
+            help="Run whose thresholds and [notify] are taken; your own configuration if none.",
+            show_default=False,
+        ),
+    ] = None,
     prometheus: Annotated[
         bool | None,
         typer.Option(
@@ -91,7 +101,7 @@ def drill_page(
         bool,
         typer.Option(
             "--configured",
-            help="Tell those, too, whom [notify] in your own configuration names, so that their pager rings.",
+            help="Tell those, too, whom [notify] in the configuration names, so that their pager rings.",
         ),
     ] = False,
     url: Annotated[
@@ -121,16 +131,21 @@ def drill_page(
     \b
     Example:
       train-ledger drill page
-      train-ledger drill page --configured
+      train-ledger drill page --run runs/r42 --configured
       train-ledger drill page --no-prometheus --url slack://TOKEN --json
     """
     import dataclasses
 
     from train_ledger import config
     from train_ledger.chaos.page_drill import page_drill
+    from train_ledger.cli.leave import BadInputError
     from train_ledger.cli.output import show
+    from train_ledger.run_dir import RunDir
 
-    settings = config.load()
+    settings = config.load(RunDir.existing(run) if run else None)
+    if configured and not (settings.notify.urls or settings.notify.command):
+        where = settings.file or "your configuration"
+        raise BadInputError(f"{where}: [notify] names no urls and no command, so nobody can be told")
     notify = settings.notify if configured else config.Notify(timeout_s=settings.notify.timeout_s)
     notify = dataclasses.replace(notify, urls=(*notify.urls, *(url or ())))
     return page_drill(
