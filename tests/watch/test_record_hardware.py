@@ -198,22 +198,25 @@ def test_a_recorder_that_is_started_anew_writes_no_line_twice_and_loses_none(run
 
 
 def test_two_recorders_of_a_host_are_one(run: RunDir, log: Path) -> None:
-    with recording(run, config(log)), recording(run, config(log)) as second:
+    said: list[str] = []
+    with recording(run, config(log)) as first, recording(run, config(log)) as second:
         log.write_text(line())
         wait_for(lambda: "Xid" in kernel(run))
-        wait_for(lambda: second.remarks() == ["another process records the hardware of n7 already"])
+        wait_for(lambda: "another process" in str(said.extend(first.remarks() + second.remarks()) or said))
         time.sleep(5 * TICK_S)
         assert kernel(run).count("Xid") == 1
+    assert said.count("another process records the hardware of n7 already") == 1
 
 
 def test_the_second_goes_on_when_the_first_has_ended(run: RunDir, log: Path) -> None:
-    with recording(run, config(log)) as first, recording(run, config(log)):
+    with recording(run, config(log)) as first:
         log.write_text(line())
         wait_for(lambda: "Xid" in kernel(run))
-        first.close()
-        with log.open("a") as file:
-            file.write(line())
-        wait_for(lambda: kernel(run).count("Xid") == 2)
+        with recording(run, config(log)):
+            first.close()
+            with log.open("a") as file:
+                file.write(line())
+            wait_for(lambda: kernel(run).count("Xid") == 2)
 
 
 def test_a_burst_is_bounded_and_its_number_survives_the_end(run: RunDir, log: Path) -> None:
