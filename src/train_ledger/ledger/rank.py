@@ -145,7 +145,9 @@ class RankFold:
     def _with_counters(self, values: Mapping[str, float]) -> Mapping[str, float]:
         """Counters are not told in every line, and have not gone back to 0 where they are not."""
         told_before = (COUNTERS - values.keys()) & self.values.keys()
-        return {**values, **{name: self.values[name] for name in sorted(told_before)}} if told_before else values
+        # In one order, however the names came: else two equal states would read differently.
+        kept = {name: self.values[name] for name in sorted(told_before)}
+        return {**values, **kept} if kept else values
 
     # -- many steps at once
 

@@ -66,6 +66,7 @@ def speed_of(
         spike=trends.spike(run.attempt, on_zero),
         outliers=outliers(
             [(rank.rank, rank.host, rank.trends.work) for rank in here],
+            run.world_size,
             stages_of(run.world_size, given.parallelism),
             run.p50_step_time_s,
             alerts,

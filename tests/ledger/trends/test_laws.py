@@ -53,12 +53,13 @@ _TOLD: dict[str, st.SearchStrategy[float]] = {
 @st.composite
 def rows(draw: st.DrawFn, rank: int) -> list[list[Any]]:
     """Rows of plain lines of one rank, and events between them; each row rises in time and step."""
-    t, step, rest = 1000.0, 0, []
+    t, step = 1000.0, 0
+    rest: list[list[Any]] = []
     for _ in range(draw(st.integers(1, 4))):
         names = draw(st.lists(st.sampled_from(sorted(_TOLD)), unique=True) | st.just(sorted(_TOLD)))
         usual = {name: draw(_TOLD[name]) for name in names}
         seconds, odd = draw(st.sampled_from([1.0, 0.4, 7.0])), draw(st.sets(st.integers(0, 60), max_size=6))
-        row = []
+        row: list[Any] = []
         for place in range(draw(st.integers(4, 60))):
             t, step = t + seconds, step + 1
             told = {name: draw(_TOLD[name]) for name in names} if place in odd else usual

@@ -81,11 +81,19 @@ def _told(steps: Sequence[PlainStep]) -> list[tuple[int, float]]:
 
 
 def outliers(
-    members: Iterable[Member], stages: Stages | None, step_s: float | None, alerts: Alerts
+    members: Iterable[Member],
+    world_size: int | None,
+    stages: Stages | None,
+    step_s: float | None,
+    alerts: Alerts,
 ) -> tuple[Outlier, ...]:
-    """Those of the ranks whose own work stands out, the worst one of each host; `step_s` is a usual step."""
+    """Those of the ranks whose own work stands out, the worst one of each host; `step_s` is a usual step.
+
+    Only where most ranks of the run tell theirs: the ranks of one host among many are no measure of what is
+    usual, and who knows no others would say something else than who does.
+    """
     told = [member for member in members if member[2].is_known]
-    if stages is None or not step_s or len(told) <= _FEWEST_PEERS:
+    if stages is None or not step_s or len(told) <= max(_FEWEST_PEERS, (world_size or 0) / 2):
         return ()
     by_stage: dict[int, list[Member]] = {}
     for member in told:
