@@ -28,6 +28,7 @@ _LABEL = re.compile(r'([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"')
 _TIME = re.compile(r" time: ([0-9a-z]+),")
 _PART = re.compile(r"(\d+)(ms|[smhdwy])")
 _SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800, "y": 31_536_000}
+_OF_NO_NEWS = re.compile(r"Unit Testing:|FAILED:|SUCCESS|exp: ?(nil|\[\],?)|got:\[$|\d+:$|\]$")
 _ESCAPE = re.compile(r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|U([0-9a-f]{8})|(.))")
 _NAMED = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 
@@ -86,10 +87,12 @@ def evaluate(
             capture_output=True,
             text=True,
         )
-    if ended.returncode and "FAILED:" not in ended.stdout + ended.stderr:
-        said = (ended.stderr or ended.stdout).strip().splitlines()
-        raise PromtoolError(f"promtool: {said[-1] if said else f'ended with {ended.returncode}'}")
-    return _read(ended.stdout + ended.stderr)
+    said = f"{ended.stdout}\n{ended.stderr}"
+    if ended.returncode != (1 if "FAILED:" in said else 0):  # killed, say: silence would read as no alert
+        raise PromtoolError(
+            f"promtool ended with status {ended.returncode} before it had evaluated everything"
+        )
+    return _read(said)
 
 
 def _write_test(
@@ -132,7 +135,7 @@ def _read(said: str) -> Firings:
         elif text.startswith("Annotations:"):
             summary = dict(_pairs(text)).get("summary", "")
             summaries.setdefault(_fired(dict(_pairs(labels))), []).append((now_s, summary))
-        elif text.startswith("error") or "err:" in text:
+        elif text and not _OF_NO_NEWS.match(text):
             raise PromtoolError(f"promtool: {text}")
     return Firings(at, summaries)
 
