@@ -33,21 +33,23 @@ _SHOWN = 3
 class Job(NamedTuple):
     name: str
     seed: int
+    hours: float
     by_prometheus: bool = False
 
 
 def judged(job: Job) -> Score:
     if job.name in SHAPES:
-        day = healthy_day(job.name, job.seed, hours=6.0 if job.by_prometheus else 24.0)
+        day = healthy_day(job.name, job.seed, hours=job.hours)
     else:
-        day = faulty_day(job.name, job.seed, hours=(2.0, 3.0) if job.by_prometheus else (3.0, 12.0))
+        day = faulty_day(job.name, job.seed, hours=(job.hours / 8, job.hours / 2))
     return score(day, (judge_day_by_prometheus if job.by_prometheus else judge_day)(day))
 
 
-def jobs_of(names: Iterable[str], number: int, seed: int) -> list[Job]:
+def jobs_of(names: Iterable[str], number: int, seed: int, hours: float) -> list[Job]:
     """So many days, of all kinds in turn, each with a seed of its own."""
     kinds = list(names)
-    return [Job(name, seed + place // len(kinds)) for place, name in enumerate(islice(cycle(kinds), number))]
+    those = enumerate(islice(cycle(kinds), number))
+    return [Job(name, seed + place // len(kinds), hours) for place, name in those]
 
 
 def told(found: Counter[str]) -> str:
@@ -64,7 +66,8 @@ def print_false(one: Score) -> None:
 def print_healthy(scores: Sequence[Score]) -> None:
     pages = sum((one.pages for one in scores), Counter[str]())
     records = sum((one.records for one in scores), Counter[str]())
-    print(f"\n{len(scores)} healthy job-days, {sum(one.facts for one in scores):,} facts")
+    facts, longest_s = sum(one.facts for one in scores), max(one.cpu_s for one in scores)
+    print(f"\n{len(scores)} healthy job-days, {facts:,} facts, the longest {longest_s:.0f} s of a core")
     print(f"  pages: {told(pages)}")
     print(f"  records, {sum(records.values()) / len(scores):.2f} a day: {told(records)}")
     for one in scores:
@@ -111,6 +114,19 @@ def report(scores: Sequence[Score]) -> bool:
     return not any(one.false_pages or one.misnamed for one in scores) and all(one.found for one in faulty)
 
 
+def asked_of(
+    asked: argparse.Namespace, healthy: int, faulty: int, hours: float, *, by_prometheus: bool
+) -> bool:
+    """Judge the days that were asked for, and print what came of it; whether all of it is right."""
+    jobs = [*jobs_of(SHAPES, healthy, asked.seed, hours), *jobs_of(FAULTS, faulty, asked.seed, hours)]
+    if asked.only:
+        jobs = [Job(name, asked.seed, hours) for name in asked.only]
+    began_s = time.monotonic()
+    right = report(run([job._replace(by_prometheus=by_prometheus) for job in jobs], asked.workers))
+    print(f"\n{time.monotonic() - began_s:.0f} s on {asked.workers} processes")
+    return right
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -120,27 +136,17 @@ def main() -> int:
     parser.add_argument("--only", action="append", choices=[*SHAPES, *FAULTS])
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
-        "--prometheus", type=int, default=0, help="so many shapes and faults through promtool"
+        "--hours", type=float, default=24.0, help="of a healthy day; faults strike up to half"
     )
+    parser.add_argument("--prometheus", type=int, default=0, help="so many shapes and faults by promtool")
+    parser.add_argument("--prometheus-hours", type=float, default=24.0, help="as --hours, for those")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     asked = parser.parse_args()
-    jobs = [*jobs_of(SHAPES, asked.healthy, asked.seed), *jobs_of(FAULTS, asked.faulty, asked.seed)]
-    if asked.only:
-        jobs = [Job(name, asked.seed) for name in asked.only]
-    began_s = time.monotonic()
-    right = report(run(jobs, asked.workers)) if jobs else True
-    print(f"\n{time.monotonic() - began_s:.0f} s on {asked.workers} processes")
+    right = asked_of(asked, asked.healthy, asked.faulty, asked.hours, by_prometheus=False)
     if asked.prometheus:
-        began_s = time.monotonic()
-        both = [
-            *jobs_of(SHAPES, asked.prometheus, asked.seed),
-            *jobs_of(FAULTS, asked.prometheus, asked.seed),
-        ]
-        if asked.only:
-            both = jobs
-        print("\nthrough Prometheus' own evaluation (promtool), six hours each")
-        right = report(run([it._replace(by_prometheus=True) for it in both], asked.workers)) and right
-        print(f"\n{time.monotonic() - began_s:.0f} s on {asked.workers} processes")
+        print(f"\nthrough Prometheus' own evaluation (promtool), {asked.prometheus_hours:g} h each")
+        both, hours = asked.prometheus, asked.prometheus_hours
+        right = asked_of(asked, both, both, hours, by_prometheus=True) and right
     return 0 if right else 1
 
 
