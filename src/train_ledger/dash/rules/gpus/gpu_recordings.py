@@ -27,7 +27,7 @@ def _bit(value: int) -> str:
 
 _TROUBLE = f"({_bit(8)} + {_bit(32)} + {_bit(64)} + {_bit(128)}) * (1 - {_BITS} % 2) > 0"
 _ERRORS = [dcgm(f"DCGM_FI_DEV_NVLINK_{kind}_ERROR_COUNT_TOTAL") for kind in _LINKS]
-_LINKS_GREW = "\n    or ".join(f"{it} - min_over_time({it}[$link_window:5m]) > 0" for it in _ERRORS)
+_LINKS_GREW = "\n    or ".join(f"{it} - min_over_time({it}[$link_window:1m]) > 0" for it in _ERRORS)
 _IS_LOADED = f"({dcgm('DCGM_FI_DEV_GPU_UTIL')} >= 50 or {dcgm('DCGM_FI_PROF_GR_ENGINE_ACTIVE')} >= 0.5)"
 _OTHERS = [dcgm(f"DCGM_FI_DEV_{name}") for name in ("GPU_TEMP", "POWER_USAGE", "GPU_UTIL")]
 _SEEN = f"({' or '.join(_OTHERS)})"

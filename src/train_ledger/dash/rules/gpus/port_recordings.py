@@ -14,7 +14,7 @@ from train_ledger.ledger.hardware.port import PORT_ERRORS
 __all__ = ["PORT_RECORDINGS"]
 
 _ERRORS = [f"node_infiniband_{name}" for name in PORT_ERRORS]
-_GREW = "\n  or ".join(f"{it} - min_over_time({it}[$link_window:5m]) > 0" for it in _ERRORS)
+_GREW = "\n  or ".join(f"{it} - min_over_time({it}[$link_window:1m]) > 0" for it in _ERRORS)
 _STATE, _RATE = "node_infiniband_state_id", "node_infiniband_rate_bytes_per_second"
 _BEST_STATE, _BEST_RATE = "node_port:infiniband_state:highest", "node_port:infiniband_rate:highest"
 _BAD = "node_port:infiniband:bad"
@@ -28,8 +28,8 @@ PORT_RECORDINGS: tuple[Recording, ...] = (
         f"""max by (host, node, device) ({
             with_node(f'''(
   {_GREW}
-  or {_STATE} != 4 and {_BEST_STATE} >= 4
-  or {_RATE} < {_BEST_RATE}
+  or {_STATE} != 4 and (max_over_time({_STATE}[15m]) >= 4 or {_BEST_STATE} >= 4)
+  or {_RATE} < (max_over_time({_RATE}[15m]) > {_BEST_RATE} or {_BEST_RATE} or max_over_time({_RATE}[15m]))
 )''')
         })""",
     ),
