@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from train_ledger.chaos import fleet
-from train_ledger.dash.backtest import record
+from train_ledger.config import Config
+from train_ledger.dash.backtest import backtest, record
 from train_ledger.facts import Event, Fault, HardwareReading
 from train_ledger.run_dir import RunDir
 
@@ -55,3 +56,16 @@ def test_a_folder_without_lines_tells_nothing(tmp_path: Path) -> None:
     recording = record(RunDir(tmp_path))
     assert recording.known == ()
     assert "deaths of processes" in recording.not_observed[0]
+
+
+def test_how_seldom_a_log_is_written_is_known_from_its_beginning(tmp_path: Path) -> None:
+    run_dir = RunDir(tmp_path / "r42")
+    run_dir.logs.mkdir(parents=True)
+    log = Path(__file__).parents[2] / "recorded" / "logs" / "hf_trainer_with_bars.log"
+    (run_dir.logs / "train.log").write_bytes(log.read_bytes())
+    recording = record(run_dir)
+    told = [it.t for it in recording.known if isinstance(it.what, Event) and it.what.name == "log_every"]
+    assert told
+    assert all(t == recording.began_t for t in told)
+    assert "reckoned" in recording.not_observed[-1]
+    assert backtest(run_dir, Config()).alerts == ()

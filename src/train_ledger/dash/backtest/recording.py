@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from train_ledger.dash.backtest.replay import Known
-from train_ledger.facts import Fact, Fault, HardwareReading
+from train_ledger.facts import Event, Fact, Fault, HardwareReading
 from train_ledger.ledger import dated
 from train_ledger.run_dir import RunDir
 from train_ledger.sources import read_run
@@ -22,6 +22,12 @@ __all__ = ["Recording", "record"]
 _NOT_SEEN = (
     "deaths of processes of which no line tells: a keeper sees them in the process table, and writes no fact "
     "of them"
+)
+
+
+_RECKONED = (
+    "when those lines of a log came that carry no time: reckoned from the lengths of its steps, back from when "
+    "the file was written last"
 )
 
 
@@ -54,6 +60,8 @@ def record(run_dir: RunDir) -> Recording:
     run = run_dir.name_in(run_json)
     ended_t = known[-1].t if known else math.nan
     said = [*reading.not_read, _NOT_SEEN]
+    if reading.by_logs:
+        said.append(_RECKONED)
     if untimed:
         said.append(f"{untimed} lines that carry no time: when they came is not known, so they are left out")
     return Recording(run, run_json, tuple(known), ended_t, tuple(said))
@@ -63,6 +71,7 @@ def _known(facts: Iterable[Fact], hardware: Iterable[HardwareReading | Fault]) -
     """All that was told, by the times at which it became known, and how much of it says no time."""
     lead_of: dict[str | None, float] = {}
     newest: dict[int, float] = {}
+    first: dict[tuple[int, int], float] = {}
     found, untimed = [], 0
     for it in dated(facts):
         if it.t is None or not math.isfinite(it.t):
@@ -71,7 +80,10 @@ def _known(facts: Iterable[Fact], hardware: Iterable[HardwareReading | Fault]) -
         writer = -1 if it.fact.rank is None else it.fact.rank
         lead_of[it.fact.host] = it.lead_s
         newest[writer] = max(it.t, newest.get(writer, it.t))
-        found.append(Known(newest[writer], it.fact, it.lead_s))
+        began_t = first.setdefault((writer, it.fact.attempt), newest[writer])
+        # How a log is written shows when it is read as a whole; who followed it saw it line by line.
+        is_of_all = isinstance(it.fact, Event) and it.fact.name == "log_every"
+        found.append(Known(began_t if is_of_all else newest[writer], it.fact, it.lead_s))
     for told in hardware:
         lead_s = lead_of.get(told.host, 0.0)
         if told.t is None:
