@@ -119,7 +119,7 @@ def _numeric_fault(run: RunState, _: Alerts) -> float | None:
 
 
 def _hardware_fault(run: RunState, alerts: Alerts) -> float | None:
-    """A GPU of the run failed in this attempt, and steps go on; where they do not it is a stall, and says so."""
+    """A GPU of the run failed in this attempt, and steps go on; where they do not, it has become a stall."""
     return gpu_trouble_t(run, alerts)
 
 
