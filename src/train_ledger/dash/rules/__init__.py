@@ -16,6 +16,7 @@ from train_ledger.dash.rules.goodput import GOODPUT_RECORDINGS, GOODPUT_RULES
 from train_ledger.dash.rules.gpus import HARDWARE_RECORDINGS
 from train_ledger.dash.rules.hardware import HARDWARE_RULES
 from train_ledger.dash.rules.losses import LOSS_RULES
+from train_ledger.dash.rules.plain_speed import PLAIN_RECORDINGS
 from train_ledger.dash.rules.recordings import SHARED_RECORDINGS
 from train_ledger.dash.rules.restarts import RESTART_RULES
 from train_ledger.dash.rules.speed import SPEED_RECORDINGS, SPEED_RULES
@@ -47,6 +48,7 @@ RECORDINGS: tuple[Recording, ...] = (
     *SHARED_RECORDINGS,
     *CHECKPOINT_RECORDINGS,
     *SPEED_RECORDINGS,
+    *PLAIN_RECORDINGS,
     *GOODPUT_RECORDINGS,
     *TELEMETRY_RECORDINGS,
     *HARDWARE_RECORDINGS,

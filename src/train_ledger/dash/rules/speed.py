@@ -151,11 +151,20 @@ SPEED_RECORDINGS: tuple[Recording, ...] = (
 _RECENT = "quantile by (run) (0.5, run_instance:train_step_time_recent:seconds{run=%q})"
 _USUAL = "quantile by (run) (0.5, run_instance:train_step_time_usual:seconds{run=%q})"
 
+_SLOWER, _SLOWER_PLAIN = "run:train_step_time:ratio", "run:train_step_time_plain:ratio"
+_MFU, _MFU_PLAIN = "run:train_mfu_sustained:fraction", "run:train_mfu_sustained_plain:fraction"
+
+
+def _either(figure: str, plain: str, compared: str) -> str:
+    """A figure that our exporter keeps; of other runs what Prometheus makes of the plain ones."""
+    return f"({figure} or on (run) {plain}) {compared}"
+
+
 SPEED_RULES: tuple[Rule, ...] = (
     Rule(
         name="TrainingStepTimeRegressed",
         level="page",
-        promql="run:train_step_time:ratio >= $step_regressed_factor" + QUIET_AFTER_THE_END,
+        promql=_either(_SLOWER, _SLOWER_PLAIN, ">= $step_regressed_factor") + QUIET_AFTER_THE_END,
         summary='{{ $labels.run }}: the median step time became {{ $value | printf "%.1f" }} times as long'
         + _told(_RECENT, ": %.3g s")
         + _told(_USUAL, ", was %.3g s in an earlier hour")
@@ -167,7 +176,7 @@ SPEED_RULES: tuple[Rule, ...] = (
     Rule(
         name="TrainingMfuDegraded",
         level="page",
-        promql="run:train_mfu_sustained:fraction < $mfu_degraded_fraction" + QUIET_AFTER_THE_END,
+        promql=_either(_MFU, _MFU_PLAIN, "< $mfu_degraded_fraction") + QUIET_AFTER_THE_END,
         summary="{{ $labels.run }}: MFU is at most {{ $value | humanizePercentage }} of its baseline "
         "for $mfu_window" + place_of_run_promql(),
         runbook="trainingmfudegraded",
@@ -177,7 +186,7 @@ SPEED_RULES: tuple[Rule, ...] = (
     Rule(
         name="TrainingMfuDrift",
         level="record",
-        promql="(run:train_mfu_sustained:fraction >= $mfu_degraded_fraction) < $mfu_drift_fraction"
+        promql=_either(_MFU, _MFU_PLAIN, ">= $mfu_degraded_fraction < $mfu_drift_fraction")
         + QUIET_AFTER_THE_END,
         summary="{{ $labels.run }}: MFU is at most {{ $value | humanizePercentage }} of its baseline "
         "for $mfu_window",
@@ -187,7 +196,12 @@ SPEED_RULES: tuple[Rule, ...] = (
     Rule(
         name="DataLoadingWait",
         level="record",
-        promql="max by (run) (train_data_wait_fraction) > $data_wait_fraction" + QUIET_AFTER_THE_END,
+        promql=_either(
+            "max by (run) (train_data_wait_fraction)",
+            "run:train_data_wait_plain:fraction",
+            "> $data_wait_fraction",
+        )
+        + QUIET_AFTER_THE_END,
         summary="{{ $labels.run }}: {{ $value | humanizePercentage }} of the steps was spent waiting for data"
         + _worst("train_data_wait_fraction"),
         runbook="dataloadingwait",
@@ -196,7 +210,8 @@ SPEED_RULES: tuple[Rule, ...] = (
     Rule(
         name="RankStepTimeOutlier",
         level="record",
-        promql="max by (run, rank, host) (train_rank_outlier_ratio) > 1" + QUIET_AFTER_THE_END,
+        promql="(max by (run, rank, host) (train_rank_outlier_ratio) > 1)\n"
+        "or on (run) run_rank_host:train_outlier_plain:ratio" + QUIET_AFTER_THE_END,
         summary="{{ $labels.run }}: rank {{ $labels.rank }} on {{ $labels.host }}: own work "
         '{{ $value | printf "%.2f" }} times that of its peers',
         runbook="ranksteptimeoutlier",
@@ -206,7 +221,10 @@ SPEED_RULES: tuple[Rule, ...] = (
     Rule(
         name="MemoryFragmentation",
         level="record",
-        promql="max by (run) (train_fragmented_alloc_retries) > 0" + QUIET_AFTER_THE_END,
+        promql=_either(
+            "max by (run) (train_fragmented_alloc_retries)", "run:train_fragmented_plain:retries", "> 0"
+        )
+        + QUIET_AFTER_THE_END,
         summary="{{ $labels.run }}: memory falls to pieces, {{ $value }} retries of allocation within "
         "$fragmentation_window" + _worst("train_fragmented_alloc_retries"),
         runbook="memoryfragmentation",
@@ -215,7 +233,12 @@ SPEED_RULES: tuple[Rule, ...] = (
     Rule(
         name="GradNormSpike",
         level="record",
-        promql="max by (run) (train_grad_norm_spike_ratio) > $grad_norm_factor" + QUIET_AFTER_THE_END,
+        promql=_either(
+            "max by (run) (train_grad_norm_spike_ratio)",
+            "run:train_grad_norm_spike_plain:ratio",
+            "> $grad_norm_factor",
+        )
+        + QUIET_AFTER_THE_END,
         summary='{{ $labels.run }}: the gradient norm was {{ $value | printf "%.3g" }} times the median of '
         "those before",
         runbook="gradnormspike",

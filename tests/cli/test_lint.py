@@ -1,0 +1,50 @@
+"""`train-ledger lint` on a run, a folder and a scrape."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from train_ledger.chaos import fleet
+from train_ledger.cli import app
+from train_ledger.dash import RULES
+
+
+def invoke(*arguments: object) -> tuple[int, str, str]:
+    answer = CliRunner().invoke(app, ["lint", *map(str, arguments)])
+    return answer.exit_code, answer.stdout, answer.stderr
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("lint") / "r42"
+    fleet.write(path, hosts=1, ranks_per_host=2, steps=60, checkpoint_every=10, fault="hang")
+    return path
+
+
+def test_a_run_without_gpu_metrics_is_told_what_will_never_fire_and_how_to_get_it(run: Path) -> None:
+    status, out, _ = invoke("--run", run)
+    assert status == 1
+    assert "never   GpuEccDbe can never fire" in out
+    assert "needs dcgm-exporter with this field in its counters file" in out
+    assert "TrainingStepStalled can never fire" not in out
+
+
+def test_json(run: Path) -> None:
+    status, out, _ = invoke("--run", run, "--json")
+    answer = json.loads(out)
+    assert (status, answer["schema"]) == (1, 1)
+    assert answer["checked"]["alerts"] == len(RULES)
+    assert {"severity", "where", "what", "why", "fix"} == set(answer["findings"][0])
+
+
+def test_nothing_to_hold_it_against(tmp_path: Path) -> None:
+    status, _, err = invoke()
+    assert status == 2
+    assert "--url" in err
+    (tmp_path / "scrape.txt").write_text("up 1\n")
+    status, _, err = invoke(tmp_path, "--file", tmp_path / "scrape.txt")
+    assert (status, "no file in it has alerting rules" in err) == (2, True)
