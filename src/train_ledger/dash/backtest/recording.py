@@ -26,8 +26,8 @@ _NOT_SEEN = (
 
 
 _RECKONED = (
-    "when those lines of a log came that carry no time: reckoned from the lengths of its steps, back from its "
-    "last writing"
+    "when those lines of a log came that carry no time: reckoned from the lengths of its steps, back from "
+    "its last writing"
 )
 
 
