@@ -35,8 +35,8 @@ class Job:
     `stretch` says by how much steps are longer at a time, `work` by how much more they do; `drags` by how
     much a rank's own work is longer. `mute` holds ranks that write nothing. `loss`, `grad_norm` and `skipped`
     are what the next step reports, `mfu` its percentage without pauses, `samples_shift` by how much the data
-    position is off. `step_times` are the steps that were told, each as (its end, how long it took), `saved_t`
-    when saves succeeded.
+    position is off. `step_times` are the steps that were told, each as (its end, how long it took without a
+    pause), `saved_t` when saves succeeded.
     """
 
     def __init__(self, plan: JobPlan, seed: int, truth: Truth) -> None:
@@ -151,7 +151,7 @@ class Job:
         self.step += 1
         since_s = took_s + self.paused_s if self.last_step_t is None else self.t - self.last_step_t
         if self.step % self.plan.log_every == 0:
-            self.step_times.append((self.t, since_s))
+            self.step_times.append((self.t, took_s))
             yield from self._tell_step(since_s, took_s)
             self.loss = None
             self.paused_s = 0.0
