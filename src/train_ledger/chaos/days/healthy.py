@@ -43,6 +43,7 @@ def _hosts(number: int) -> tuple[str, ...]:
 
 _SAVES = Routine(save_every=360)
 _ASYNC = Routine(save_every=1500, save_s=200.0, blocking_s=3.0)
+_OFTEN = Routine(save_every=90, save_s=120.0, blocking_s=3.0)
 _EVALUATES = Routine(save_every=400, save_s=120.0, evaluate_every=2000)
 _BASE = JobPlan(routine=_SAVES)
 
@@ -129,7 +130,7 @@ SHAPES: Mapping[str, Shape] = {
     ),
     "slow_to_start": Shape(
         "twenty minutes of start-up",
-        replace(_BASE, start_up_s=1200.0, compile_s=480.0),
+        replace(_BASE, start_up_s=1200.0, compile_s=480.0, routine=_OFTEN),
         scripts.slow_to_start,
     ),
     "compiles_in_steps": Shape(
