@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-__all__ = ["Stages", "stages_of"]
+__all__ = ["Stages", "coordinates_of", "stages_of"]
 
 _AXES = ("tp", "cp", "dp", "pp")
 
@@ -27,22 +27,31 @@ def stages_of(world_size: int | None, parallelism: Mapping[str, Any]) -> Stages 
     >>> stages_of(7, {"pp": 2}), stages_of(None, {})(5)
     (None, 0)
     """
-    sizes = {axis: _size(parallelism.get(axis)) for axis in _AXES}
-    stages = sizes["pp"]
-    if stages == 1:
+    if _size(parallelism.get("pp")) == 1:
         return lambda rank: 0
-    others = sizes["tp"] * sizes["cp"] * stages
+    return coordinates_of("pp", world_size, parallelism)
+
+
+def coordinates_of(axis: str, world_size: int | None, parallelism: Mapping[str, Any]) -> Stages | None:
+    """Where each rank stands along one axis (tp, cp, dp or pp); None where that cannot be said.
+
+    >>> replica = coordinates_of("dp", 8, {"tp": 2, "pp": 2})
+    >>> [replica(rank) for rank in range(8)]
+    [0, 0, 1, 1, 0, 0, 1, 1]
+    """
+    sizes = {name: _size(parallelism.get(name)) for name in _AXES}
+    others = sizes["tp"] * sizes["cp"] * sizes["pp"]
     if world_size is None or others < 1 or world_size % others:
         return None
     if parallelism.get("dp") not in (None, world_size // others):
         return None
     sizes["dp"] = world_size // others
     stride = 1
-    for axis in _order(parallelism.get("order")):
-        if axis == "pp":
+    for name in _order(parallelism.get("order")):
+        if name == axis:
             break
-        stride *= sizes[axis]
-    return lambda rank: rank // stride % stages
+        stride *= sizes[name]
+    return lambda rank: rank // stride % sizes[axis]
 
 
 def _size(given: object) -> int:
