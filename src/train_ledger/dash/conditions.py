@@ -149,8 +149,9 @@ def checkpoint_due_t(state: RunState, alerts: Alerts) -> float | None:
     """By when the next successful save should have come; None where that cannot be said.
 
     Twice the usual interval (by the configured factor, over the configured floor) after the last success, or
-    after the first step of this attempt where that was later; only while steps are being completed, since a
-    run that stands still does not owe a checkpoint.
+    after the first step of this attempt where that was later. A run that stands still does not owe a
+    checkpoint: once that time has passed it is told only when a step was completed after it, so that a hang
+    between frequent checkpoints is never paged as a failed save first.
     """
     saved_t = state.checkpoints.saved_t
     if state.state not in _STEPS_MOVE or len(saved_t) <= _FEWEST_SAVES:
@@ -158,7 +159,9 @@ def checkpoint_due_t(state: RunState, alerts: Alerts) -> float | None:
     usual_s = median(later - earlier for earlier, later in pairwise(saved_t))
     resumed_t = state.attempts[-1].first_step_t if state.attempts else None
     patience_s = max(alerts.checkpoint_missed_floor_s, alerts.checkpoint_missed_factor * usual_s)
-    return max(saved_t[-1], resumed_t or saved_t[-1]) + patience_s
+    due_t = max(saved_t[-1], resumed_t or saved_t[-1]) + patience_s
+    stood_still = state.last_step_t is None or state.last_step_t <= due_t
+    return None if stood_still and state.t > due_t else due_t
 
 
 def effective_fraction(state: RunState, alerts: Alerts) -> float | None:
