@@ -155,6 +155,13 @@ def test_the_kernel_goes_before_dcgm() -> None:
     assert [(it.code, it.by) for it in one(state).xids] == [(79, "kernel")]
 
 
+def test_of_a_card_that_was_replaced_the_rank_without_uuids_is_on_the_new_one() -> None:
+    anonymous = start(0, uuid=None, pci=None)
+    old, new = (HardwareReading(t, "node1", 0, uuid, values={}) for t, uuid in ((T0, "A"), (T0 + 40, "B")))
+    state = folded(anonymous, old, new).state(T0 + 60)
+    assert {it.uuid: it.ranks for it in state.gpus} == {"A": (), "B": (0,)}
+
+
 def test_a_gpu_of_nobody_is_known_and_has_no_ranks() -> None:
     assert [it.ranks for it in run(look(T0 + 5, 0), look(T0 + 5, 7)).gpus] == [(0,), ()]
 

@@ -29,6 +29,8 @@ _RECORDED = f"""{KERNEL_AGE}{{level="record"}} < $xid_window_s
 _LOST = (
     "(gpu:known:bool unless on (uuid) last_over_time(gpu:seen:bool[$gpu_lost]) and on (node) gpu:seen:bool)"
 )
+_NOT_REPLACED = f"({_LOST} unless on (host, node, gpu) last_over_time(gpu:seen:bool[$gpu_lost]))"
+"""By its number alone, another card in the same place is the one that took its place."""
 _EPISODES = "gpu:clock_low_episodes:count"
 _REPEATED = f"""(
   gpu:clock_low:bool == 1
@@ -75,7 +77,8 @@ HARDWARE_RULES: tuple[Rule, ...] = (
     Rule(
         name="GpuLost",
         level="page",
-        promql=f"({on_ranks(_LOST)})\nunless on (run, host, gpu) {_EVER_PAGED}{QUIET_AFTER_THE_END}",
+        promql=f"({on_ranks(_LOST, _NOT_REPLACED)})\nunless on (run, host, gpu) {_EVER_PAGED}"
+        + QUIET_AFTER_THE_END,
         summary="{{ $labels.run }}: " + _PLACE + f": {GONE}; {REBOOT}" + _WHERE,
         runbook="gpulost",
         check=checks.gpu_lost,

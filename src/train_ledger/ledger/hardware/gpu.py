@@ -61,6 +61,11 @@ class GpuFold:
         self._code: int | None = None
         self._told: deque[_Told] = deque(maxlen=_CODES)
 
+    @property
+    def read_t(self) -> float:
+        """The newest reading, by its host's clock; -inf before the first."""
+        return -math.inf if self.reading is None else self.reading.t
+
     def add(self, reading: HardwareReading, alerts: Alerts) -> None:
         """Fold a reading; one that is older than the last is not believed."""
         if self.reading is not None and reading.t < self.reading.t:

@@ -142,7 +142,7 @@ class HardwareFold:
         for place in places:
             unread.setdefault(host_key(place.host), []).append(place)
         on: dict[_Key, list[Place]] = {}
-        for key, fold in self._gpus.items():
+        for key, fold in self._newest_first():
             here = [it for it in unread.get(key[0], ()) if is_same_host(it.host, fold.host)]
             on[key] = [it for it in here if it.is_on(fold.gpu, fold.uuid, fold.pci)]
             if on[key]:
@@ -150,6 +150,10 @@ class HardwareFold:
         made = shown.made if shown else {}
         self._shown = _Shown(places, len(self._gpus), on, unread, made)
         return self._shown
+
+    def _newest_first(self) -> list[tuple[_Key, GpuFold]]:
+        """A rank of which the GPU's number alone is known is on the one that has this number by now."""
+        return sorted(self._gpus.items(), key=lambda it: -it[1].read_t)
 
     def _gpu(self, key: _Key, shown: _Shown, add_s: float, config: Config) -> GpuState:
         fold, on = self._gpus[key], shown.on[key]

@@ -14,5 +14,5 @@ __all__ = ["HARDWARE_RECORDINGS"]
 
 HARDWARE_RECORDINGS: tuple[Recording, ...] = tuple(
     replace(it, group="hardware") if it.group == "run" else it
-    for it in (*PLACE_RECORDINGS, *XID_RECORDINGS, *GPU_RECORDINGS, *PORT_RECORDINGS)
+    for it in (*GPU_RECORDINGS, *PLACE_RECORDINGS, *XID_RECORDINGS, *PORT_RECORDINGS)
 )

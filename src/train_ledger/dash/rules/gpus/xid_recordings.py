@@ -25,12 +25,15 @@ _BEFORE = "last_over_time(train_xid_total[$xid_window] offset $xid_window)"
 _GREW = of(f"max by ({_IDS})", with_node(f"({_NOW} - ({_BEFORE} or 0 * {_NOW}))"))
 _TOTAL = of(f"max by ({_IDS})", with_node(of("", remembered("train_xid_total"))))
 
-_OWN_PLACE = f'{PLACES}{{uuid!=""}}'
+_OWN_PLACE, _OWN_INDEX = f'{PLACES}{{uuid!=""}}', f'{PLACES}{{uuid="",gpu!=""}}'
+_OF_NO_UUID = f"({_OF_HOSTS} unless on (instance, uuid) {_OWN_PLACE})"
 _BY_OWN_EXPORTER = (
     f"{_OF_HOSTS}\n  + on (instance, uuid) group_left (run, rank, host, gpu)"
-    f" (0 * topk by (instance, uuid) (1, {_OWN_PLACE}))"
+    f" (0 * topk by (instance, uuid) (1, {_OWN_PLACE}))\n"
+    f"or {_OF_NO_UUID}\n  + on (instance, host, gpu) group_left (run, rank)"
+    f" (0 * topk by (instance, host, gpu) (1, {_OWN_INDEX}))"
 )
-_BY_OTHERS = several_on_ranks(f"({_OF_HOSTS} unless on (instance, uuid) {_OWN_PLACE})")
+_BY_OTHERS = several_on_ranks(f"({_OF_NO_UUID} unless on (instance, host, gpu) {_OWN_INDEX})")
 
 _XID = "DCGM_FI_DEV_XID_ERRORS"
 _LABELLED = f'{_XID}{{GPU_I_ID="",err_code!="",err_code!="0"}} > 0'

@@ -1,0 +1,210 @@
+"""What exporters and rules of this kind are known to do wrong: one case a defect, by its number.
+
+D is what the printed exporter and rules did, B what others have reported. Where a defect has its case beside
+the rule or the reader that it is of, it does not stand here again. Most cases are of one kind: whom an alert
+must not name.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dash.promtool import counting, needs_promtool, replay, series, steady
+from train_ledger.config import Alerts
+from train_ledger.dash.rules.hardware import HARDWARE_RULES
+
+Series = list[dict[str, str]]
+NOBODY: list[dict[str, str]] = []
+
+
+def then(*parts: tuple[float, float]) -> str:
+    """Values, each for so many minutes."""
+    return " ".join(f"{value:g}x{round(minutes * 12) - 1}" for value, minutes in parts)
+
+
+def rank_of(rank: int, node: str, minutes: float = 40, run: str = "r42", **place: Any) -> Series:
+    """A rank whose exporter is scraped at `node`; its host, gpu and uuid as far as they are named."""
+    of_exporter = {"run": run, "instance": f"{node}:9466"}
+    return [
+        series("train_rank_info", steady(1, minutes), rank=rank, **place, **of_exporter),
+        series("train_exporter_clock_seconds", counting(0, minutes), **of_exporter),
+        series("train_restart_total", steady(0, minutes), **of_exporter),
+        series("train_run_finished", steady(0, minutes), **of_exporter),
+        series("train_run_started_timestamp_seconds", steady(-9e5, minutes), **of_exporter),
+    ]
+
+
+def dcgm(name: str, values: str, node: str, uuid: str, gpu: int = 5, **host: str) -> dict[str, str]:
+    labels = {"UUID": uuid, "gpu": str(gpu), "instance": f"{node}:9400", **host}
+    inner = ",".join(f'{key}="{value}"' for key, value in labels.items())
+    return {"series": f"DCGM_FI_DEV_{name}{{{inner}}}", "values": values}
+
+
+def failing(node: str, uuid: str, **host: str) -> Series:
+    """A GPU that has an XID and an uncorrected error in minute 10."""
+    return [
+        dcgm("GPU_TEMP", steady(60, 40), node, uuid, **host),
+        dcgm("XID_ERRORS", then((0, 10), (79, 30)), node, uuid, **host),
+        dcgm("ECC_DBE_VOL_TOTAL", then((0, 10), (1, 30)), node, uuid, **host),
+    ]
+
+
+def well(node: str, uuid: str, **host: str) -> Series:
+    return [
+        dcgm("GPU_TEMP", steady(60, 40), node, uuid, **host),
+        dcgm("XID_ERRORS", steady(0, 40), node, uuid, **host),
+        dcgm("ECC_DBE_VOL_TOTAL", steady(0, 40), node, uuid, **host),
+    ]
+
+
+def ports(values: str, node: str, **host: str) -> dict[str, str]:
+    inner = ",".join(
+        f'{key}="{value}"' for key, value in {"device": "mlx5_0", "instance": f"{node}:9100", **host}.items()
+    )
+    return {"series": f"node_infiniband_symbol_error_total{{{inner}}}", "values": values}
+
+
+BAD_PORT = then((0, 10), (5, 30))
+R5 = {"run": "r42", "rank": "5", "host": "n0", "gpu": "5"}
+R13 = {"run": "r42", "rank": "13", "host": "n1", "gpu": "5"}
+TWO_HOSTS = [*rank_of(5, "n0", host="n0", gpu=5), *rank_of(13, "n1", host="n1", gpu=5)]
+
+WHOSE: dict[str, tuple[Series, list[dict[str, str]]]] = {
+    "B7: both exporters call their host localhost": (
+        [*TWO_HOSTS, *well("n0", "A", Hostname="localhost"), *failing("n1", "B", Hostname="localhost")],
+        [R13],
+    ),
+    "B5, B7: the ranks' host is localhost, too": (
+        [
+            *rank_of(5, "n0", host="localhost", gpu=5),
+            *rank_of(13, "n1", host="localhost", gpu=5),
+            *well("n0", "A", hostname="localhost"),
+            *failing("n1", "B", hostname="localhost"),
+        ],
+        [{**R13, "host": "localhost"}],
+    ),
+    "B8: GPU 5 of a node that no rank is on": (
+        [*TWO_HOSTS, *well("n0", "A", Hostname="n0"), *failing("n9", "B", Hostname="n9")],
+        NOBODY,
+    ),
+    "B8: neither the rank's host nor the card's is known": (
+        [*rank_of(5, "n0", gpu=5), *failing("n9", "B")],
+        NOBODY,
+    ),
+    "D47: a host with its domain by dcgm-exporter and without it by the rank": (
+        [
+            *rank_of(5, "10.0.0.1", host="n0", gpu=5),
+            *rank_of(13, "10.0.0.2", host="n1", gpu=5),
+            *well("n0.c.example", "A", Hostname="n0.c.example"),
+            *failing("n1.c.example", "B", hostname="n1.c.example"),
+        ],
+        [R13],
+    ),
+    "D48: two clusters with hosts of the same names under one Prometheus": (
+        [
+            *rank_of(5, "10.0.0.1", host="n0", gpu=5),
+            *rank_of(5, "10.9.0.1", run="other", host="n0", gpu=5),
+            *failing("10.0.0.1", "A", Hostname="n0"),
+            *well("10.9.0.1", "B", Hostname="n0"),
+        ],
+        [R5],
+    ),
+    "D48: the other cluster has no run, and its host's card fails": (
+        [
+            *rank_of(5, "10.0.0.1", host="n0", gpu=5),
+            *well("10.0.0.1", "A", Hostname="n0"),
+            *failing("10.9.0.1", "B", Hostname="n0"),
+        ],
+        NOBODY,
+    ),
+    "D48: one exporter tells of all hosts of the run, and the card beside it fails": (
+        [
+            *rank_of(5, "login", host="n0", gpu=5),
+            *rank_of(13, "login", host="n1", gpu=5),
+            *failing("login", "A", Hostname="login"),
+            *well("n1", "B", Hostname="n1"),
+        ],
+        NOBODY,
+    ),
+    "D48: one exporter tells of all hosts of the run, and a card of one fails": (
+        [
+            *rank_of(5, "login", host="n0", gpu=5),
+            *rank_of(13, "login", host="n1", gpu=5),
+            *failing("n1", "B", Hostname="n1"),
+        ],
+        [R13],
+    ),
+    "D48: some ranks name their card and some do not": (
+        [
+            *rank_of(5, "n0", host="n0", gpu=5, uuid="A"),
+            *rank_of(13, "n1", host="n1", gpu=5),
+            *well("n0", "A", Hostname="n0"),
+            *failing("n1", "B", Hostname="n1"),
+        ],
+        [R13],
+    ),
+}
+
+
+def judge_hardware(tmp_path: Path, given: Series, expected: dict[str, list[dict[str, str]]]) -> None:
+    replay(tmp_path, given, expected, rules=HARDWARE_RULES, alerts=Alerts(evaluation_interval_s=15))
+
+
+@needs_promtool
+@pytest.mark.slow
+@pytest.mark.parametrize("case", WHOSE)
+def test_whose_card_it_is(case: str, tmp_path: Path) -> None:
+    given, named = WHOSE[case]
+    xids = [{**it, "xid": "79"} for it in named]
+    judge_hardware(tmp_path, given, {"GpuXidError at 15": xids, "GpuEccDbe at 15": named})
+
+
+@needs_promtool
+@pytest.mark.slow
+def test_b6_a_card_that_was_replaced_is_not_one_that_is_gone(tmp_path: Path) -> None:
+    given = [
+        *rank_of(5, "n0", host="n0", gpu=5),
+        *rank_of(4, "n0", host="n0", gpu=4),
+        dcgm("GPU_TEMP", then((60, 10)), "n0", "OLD", Hostname="n0"),
+        dcgm("GPU_TEMP", f"_x119 {steady(60, 30)}", "n0", "NEW", Hostname="n0"),
+        dcgm("GPU_TEMP", then((60, 20)), "n0", "C", gpu=4, Hostname="n0"),
+        dcgm("GPU_TEMP", steady(60, 40), "n0", "D", gpu=3, Hostname="n0"),
+    ]
+    lost = [{**R5, "rank": "4", "gpu": "4"}]
+    judge_hardware(tmp_path, given, {"GpuLost at 15": NOBODY, "GpuLost at 28": lost})
+
+
+@needs_promtool
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("given", "hosts"),
+    [
+        ([*rank_of(0, "n0"), ports(BAD_PORT, "n9")], []),
+        ([*rank_of(0, "n0", host="localhost"), ports(BAD_PORT, "n9", host="localhost")], []),
+        (
+            [
+                *rank_of(0, "login", host="n0"),
+                *rank_of(8, "login", host="n1"),
+                ports(BAD_PORT, "login"),
+                ports(BAD_PORT, "n1.c.example"),
+            ],
+            ["n1"],
+        ),
+        (
+            [
+                *rank_of(0, "10.0.0.1", host="n0"),
+                *rank_of(0, "10.9.0.1", run="other", host="n0"),
+                ports(BAD_PORT, "10.0.0.1", host="n0"),
+                ports(steady(0, 40), "10.9.0.1", host="n0"),
+            ],
+            ["n0"],
+        ),
+    ],
+    ids=["no host is known", "localhost", "one exporter for all hosts", "two clusters"],
+)
+def test_b8_whose_port_it_is(given: Series, hosts: list[str], tmp_path: Path) -> None:
+    named = [{"run": "r42", "host": host, "device": "mlx5_0"} for host in hosts]
+    judge_hardware(tmp_path, given, {"NicErrors at 15": named})
