@@ -150,8 +150,9 @@ def checkpoint_due_t(state: RunState, alerts: Alerts) -> float | None:
 
     Twice the usual interval (by the configured factor, over the configured floor) after the last success, or
     after the first step of this attempt where that was later. A run that stands still does not owe a
-    checkpoint: once that time has passed it is told only when a step was completed after it, so that a hang
-    between frequent checkpoints is never paged as a failed save first.
+    checkpoint: once that time has passed it is told only when a step was completed after it, and as many
+    steps as take the usual interval were done since the last success. So neither a hang between frequent
+    checkpoints nor the first steps after it are told as a missed checkpoint.
     """
     saved_t = state.checkpoints.saved_t
     if state.state not in _STEPS_MOVE or len(saved_t) <= _FEWEST_SAVES:
@@ -160,8 +161,17 @@ def checkpoint_due_t(state: RunState, alerts: Alerts) -> float | None:
     resumed_t = state.attempts[-1].first_step_t if state.attempts else None
     patience_s = max(alerts.checkpoint_missed_floor_s, alerts.checkpoint_missed_factor * usual_s)
     due_t = max(saved_t[-1], resumed_t or saved_t[-1]) + patience_s
-    stood_still = state.last_step_t is None or state.last_step_t <= due_t
-    return None if stood_still and state.t > due_t else due_t
+    return due_t if state.t <= due_t or _went_on(state, due_t, usual_s) else None
+
+
+def _went_on(state: RunState, due_t: float, usual_s: float) -> bool:
+    """Whether a run did more steps than it usually does from save to save, the last of them after `due_t`."""
+    saved_step, each_s = state.checkpoints.saved_step, state.p50_step_time_s
+    if state.last_step_t is None or state.last_step_t <= due_t:
+        return False
+    if state.step is None or saved_step is None or each_s is None or state.step < saved_step:
+        return True
+    return (state.step - saved_step) * each_s >= usual_s
 
 
 def effective_fraction(state: RunState, alerts: Alerts) -> float | None:
