@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -63,10 +64,39 @@ def test_an_exporter_that_is_not_ready_yet() -> None:
         fetched(f"http://{address}")
 
 
-@pytest.mark.parametrize("url", ["file:///etc/passwd", "http://", "ftp://x/metrics", "127.0.0.1:1"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "file:///etc/passwd",
+        "http://",
+        "http://[::1",
+        "http://a b/",
+        "http://node1:port/",
+        "http://127.0.0.1:1/\nHost: other",
+        "ftp://x/metrics",
+        "127.0.0.1:1",
+    ],
+)
 def test_no_other_address_is_opened(url: str) -> None:
-    with pytest.raises(ScrapeError, match=r"no address|does not answer"):
+    with pytest.raises(ScrapeError, match=r"no address|refused|not known|no HTTP|resolution"):
         fetched(url)
+
+
+def test_who_answers_no_http_is_named() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=_nonsense, args=(listening,))
+        thread.start()
+        with pytest.raises(ScrapeError, match="is no HTTP"):
+            fetched(f"127.0.0.1:{listening.getsockname()[1]}")
+        thread.join(5)
+
+
+def _nonsense(listening: socket.socket) -> None:
+    connection, _ = listening.accept()
+    with connection:
+        connection.recv(4096)
+        connection.sendall(b"\x00\xff nonsense\r\n\r\n")
 
 
 def test_what_is_no_scrape(tmp_path: Path) -> None:

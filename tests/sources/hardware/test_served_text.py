@@ -107,3 +107,15 @@ def test_what_is_no_http_is_said() -> None:
         pytest.raises(NotServedError, match="no HTTP"),
     ):
         served_text(url)
+
+
+def test_half_a_page_is_none() -> None:
+    half = b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nDCGM_FI_DEV_GPU_TEMP 60\n"
+    with server(lambda it: it.sendall(half)) as url, pytest.raises(NotServedError, match="before its end"):
+        served_text(url)
+
+
+@pytest.mark.parametrize("url", ["http://a b/", "http://[::1", "http://node1:port/", "http://", "node1:9400"])
+def test_what_is_no_address_is_not_asked(url: str) -> None:
+    with pytest.raises(NotServedError, match="address"):
+        served_text(url)

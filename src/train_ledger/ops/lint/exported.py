@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import http.client
 import re
-import urllib.error
-import urllib.request
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -13,12 +12,14 @@ from urllib.parse import urlsplit
 from prometheus_client.parser import text_string_to_metric_families
 
 from train_ledger.run_dir import read_small
+from train_ledger.sources.hardware.served_text import NotServedError, served_text
 
 __all__ = ["Exported", "ScrapeError", "exported_by", "fetched", "read_scrape"]
 
 _NAME = re.compile(r"^[A-Za-z_:][\w:]*", re.MULTILINE | re.ASCII)
-_TIMEOUT_S = 10.0
-_LARGEST_BYTES = 256 << 20
+_TIMEOUT_S = 20.0
+_LONGEST_WHY = 200
+_LARGEST_BYTES = 64 << 20
 
 
 class ScrapeError(Exception):
@@ -38,26 +39,25 @@ class Exported:
 
 def exported_by(scrapes: Iterable[tuple[str, str]]) -> Exported:
     """What is in scrapes, each (where it is from, its text). Raises ScrapeError for what is no scrape."""
-    metrics: dict[str, frozenset[str]] = {}
+    metrics: dict[str, set[str]] = {}
     sources: list[str] = []
     for source, text in scrapes:
         sources.append(source)
         for name, labels in _samples(source, text):
-            metrics[name] = metrics.get(name, frozenset()) | labels
-    return Exported(metrics, tuple(sources))
+            metrics.setdefault(name, set()).update(labels)
+    return Exported({name: frozenset(labels) for name, labels in metrics.items()}, tuple(sources))
 
 
-def _samples(source: str, text: str) -> Iterable[tuple[str, frozenset[str]]]:
+def _samples(source: str, text: str) -> Iterator[tuple[str, Iterable[str]]]:
     written = set(_NAME.findall(text))
     try:
-        return [
-            (_as_written(sample.name, written), frozenset(sample.labels))
-            for family in text_string_to_metric_families(text)
-            for sample in family.samples
-        ]
+        for family in text_string_to_metric_families(text):
+            for sample in family.samples:
+                yield _as_written(sample.name, written), sample.labels
     except (ValueError, KeyError, IndexError) as error:  # what the parser raises for lines that are none
+        why = " ".join(str(error).split())[:_LONGEST_WHY]
         raise ScrapeError(
-            f"{source}: is no text of metrics ({error}); is it the /metrics of an exporter?"
+            f"{source}: is no text of metrics ({why}); is it the /metrics of an exporter?"
         ) from None
 
 
@@ -78,18 +78,16 @@ def read_scrape(path: Path) -> tuple[str, str]:
 
 def fetched(url: str) -> tuple[str, str]:
     """What an exporter answers now; `/metrics` is put behind a bare address. Raises ScrapeError."""
-    parts = urlsplit(url if "://" in url else f"http://{url}")
-    if parts.scheme not in ("http", "https") or not parts.netloc:
-        raise ScrapeError(f"{url}: is no address of an exporter, as http://127.0.0.1:9466/metrics")
+    try:
+        parts = urlsplit(url if "://" in url else f"http://{url}")
+        is_address = parts.scheme in ("http", "https") and bool(parts.hostname)
+    except ValueError:  # a bracket that is not closed
+        is_address = False
+    if not is_address:
+        raise ScrapeError(f"{url!r} is no address of an exporter, as http://127.0.0.1:9466/metrics")
     whole = parts._replace(path=parts.path if parts.path.strip("/") else "/metrics").geturl()
     try:
-        with urllib.request.urlopen(whole, timeout=_TIMEOUT_S) as answer:  # noqa: S310  # http and https alone
-            content = answer.read(_LARGEST_BYTES + 1)
-    except urllib.error.HTTPError as error:
-        why = "is not ready yet; try again" if error.code == 503 else f"answers with HTTP status {error.code}"
-        raise ScrapeError(f"{whole}: {why}") from None
-    except (OSError, ValueError) as error:
-        raise ScrapeError(f"{whole}: does not answer ({getattr(error, 'reason', error)})") from None
-    if len(content) > _LARGEST_BYTES:
-        raise ScrapeError(f"{whole}: answers with more than {_LARGEST_BYTES >> 20} MiB")
-    return whole, content.decode("utf-8", "replace")
+        return whole, served_text(whole, timeout_s=_TIMEOUT_S, most_bytes=_LARGEST_BYTES)
+    except NotServedError as error:
+        is_early = error.status == http.client.SERVICE_UNAVAILABLE
+        raise ScrapeError(f"{whole}: is not ready yet; try again" if is_early else str(error)) from None

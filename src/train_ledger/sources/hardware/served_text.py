@@ -17,7 +17,11 @@ _PIECE_BYTES = 64 << 10
 
 
 class NotServedError(Exception):
-    """The address serves nothing that can be read; the text says which and why."""
+    """The address serves nothing that can be read; the text says which and why, `status` HTTP's own word."""
+
+    def __init__(self, why: str, status: int | None = None) -> None:
+        super().__init__(why)
+        self.status = status
 
 
 def served_text(url: str, *, timeout_s: float = 5.0, most_bytes: int = _MOST_BYTES) -> str:
@@ -30,7 +34,10 @@ def served_text(url: str, *, timeout_s: float = 5.0, most_bytes: int = _MOST_BYT
     if parts.scheme not in ("http", "https") or not host:
         raise NotServedError(f"{url}: an address like http://127.0.0.1:9400/metrics is wanted")
     kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-    connection = kind(host, port, timeout=timeout_s)
+    try:
+        connection = kind(host, port, timeout=timeout_s)
+    except http.client.InvalidURL as error:
+        raise NotServedError(f"{url}: is no address ({error})") from error
     try:
         return _answer(connection, parts, url, time.monotonic() + timeout_s, most_bytes)
     except TimeoutError as error:
@@ -50,7 +57,8 @@ def _answer(
     connection.request("GET", path, headers={"Accept": "text/plain", "User-Agent": "train-ledger"})
     response = connection.getresponse()
     if response.status != http.client.OK:
-        raise NotServedError(f"{url}: answers {response.status} {response.reason}"[:300])
+        why = f"{url}: answers {response.status} {response.reason}"
+        raise NotServedError(why[:300], response.status)
     content = bytearray()
     while piece := response.read1(_PIECE_BYTES):
         content += piece
@@ -58,4 +66,6 @@ def _answer(
             raise NotServedError(f"{url}: serves more than {most_bytes >> 20} MiB")
         if time.monotonic() > until_s:
             raise TimeoutError
+    if response.length:  # half a page would read as cards that are gone
+        raise NotServedError(f"{url}: ended {response.length} bytes before its end")
     return content.decode("utf-8", "replace")
