@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,7 +15,7 @@ from train_ledger.answer import ExitCode
 from train_ledger.cli.options import Json
 
 if TYPE_CHECKING:
-    from train_ledger.slow.trace.breakdown import Breakdown, Options
+    from train_ledger.slow.trace.breakdown import Breakdown, Options, Schedule
 
 __all__ = ["trace_breakdown", "trace_diff"]
 
@@ -39,6 +40,19 @@ _Annotation = Annotated[
 _WithLast = Annotated[
     bool, typer.Option("--with-last", help="The last step, too, which may have been recorded in part.")
 ]
+_Stages = Annotated[
+    int | None,
+    typer.Option(
+        "--pipeline-stages", min=1, help="Stages of the pipeline, to tell its bubble.", show_default=False
+    ),
+]
+_MicroBatches = Annotated[
+    int | None,
+    typer.Option("--micro-batches", min=1, help="Micro-batches a step, with the stages.", show_default=False),
+]
+_Chunks = Annotated[
+    int, typer.Option("--chunks", min=1, help="Chunks of layers a rank: more than 1 where interleaved.")
+]
 _MOST_IN_FOLDER = 4096
 _PROGRESS_FROM_BYTES = 64 << 20
 
@@ -51,23 +65,31 @@ def trace_breakdown(
     collectives: _Collectives = None,
     step_annotation: _Annotation = "",
     with_last: _WithLast = False,
+    pipeline_stages: _Stages = None,
+    micro_batches: _MicroBatches = None,
+    chunks: _Chunks = 1,
     json: Json = False,
 ) -> int:
     """Say where the time of a step goes, rank by rank.
 
     Computation, communication that nothing hides, waiting for data, for the host, for another rank; the known
-    buckets sum to the step exactly. With traces of several ranks it says who came late.
+    buckets sum to the step exactly. With traces of several ranks it says who came late; with the pipeline's
+    schedule by how much its bubble is longer than that.
 
     \b
     Example:
       train-ledger trace breakdown rank0.json.gz rank1.json.gz
-      train-ledger trace breakdown traces/ --json
+      train-ledger trace breakdown traces/ --pipeline-stages 4 --micro-batches 8 --json
     """
     from train_ledger.cli.output import show
     from train_ledger.cli.trace_shown import breakdown_lines, breakdown_values
     from train_ledger.render import as_json
 
-    found = _broken_down(traces, _options(collectives, step_annotation, with_last))
+    options = replace(
+        _options(collectives, step_annotation, with_last),
+        schedule=_schedule(pipeline_stages, micro_batches, chunks),
+    )
+    found = _broken_down(traces, options)
     show(as_json(breakdown_values(found)) if json else "\n".join(breakdown_lines(found)))
     has_steps = any(rank.steps for rank in found.ranks.values())
     return ExitCode.NOTHING_WRONG if has_steps else ExitCode.CANNOT_TELL
@@ -105,6 +127,14 @@ def trace_diff(
         raise BadInputError(f"{old} and {new}: {error}") from error
     show(as_json(difference_values(found)) if json else "\n".join(difference_lines(found)))
     return ExitCode.NOTHING_WRONG
+
+
+def _schedule(stages: int | None, micro_batches: int | None, chunks: int) -> Schedule | None:
+    from train_ledger.slow.trace.breakdown import Schedule
+
+    if (stages is None) != (micro_batches is None):
+        raise typer.BadParameter("--pipeline-stages and --micro-batches are given together")
+    return Schedule(stages, micro_batches, chunks) if stages and micro_batches else None
 
 
 def _options(collectives: list[str] | None, annotation: str, with_last: bool) -> Options:

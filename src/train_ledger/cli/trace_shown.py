@@ -16,6 +16,7 @@ __all__ = ["breakdown_lines", "breakdown_values", "difference_lines", "differenc
 _MOST_RANKS = 16
 _MOST_KERNELS = 8
 _MOST_REMARKS = 12
+_COUNTS = 0.03
 
 
 def breakdown_values(found: Breakdown) -> dict[str, Any]:
@@ -27,6 +28,7 @@ def breakdown_values(found: Breakdown) -> dict[str, Any]:
             "offset_ns": {str(rank): value for rank, value in found.arrivals.offset_ns.items()},
             "uncertainty_ns": found.arrivals.uncertainty_ns,
             "collectives": found.arrivals.collectives,
+            "latest": found.latecomer,
             "why": found.arrivals.why or None,
         },
     }
@@ -41,12 +43,20 @@ def _of_rank(rank: RankBreakdown, held_by: Mapping[str, str]) -> dict[str, Any]:
                 "window_ns": step.window_ns,
                 "buckets_ns": dict(step.buckets_ns),
                 "cpu_launch_ns": dict(step.host_parts_ns),
+                "other_ns": dict(step.other_parts_ns),
             }
             for step in rank.steps
         ],
-        "total": {"window_ns": rank.total.window_ns, "buckets_ns": dict(rank.total.buckets_ns)},
+        "total": {
+            "window_ns": rank.total.window_ns,
+            "buckets_ns": dict(rank.total.buckets_ns),
+            "cpu_launch_ns": dict(rank.total.host_parts_ns),
+            "other_ns": dict(rank.total.other_parts_ns),
+        },
         "held_by": dict(held_by),
         "caused_wait_ns": rank.caused_ns,
+        "bubble_by_schedule_ns": rank.bubble_by_schedule_ns,
+        "bubble_excess_ns": rank.bubble_excess_ns,
         "activity": asdict(rank.activity),
     }
 
@@ -83,12 +93,40 @@ def _cell(rank: RankBreakdown, name: str) -> str:
 def _told(found: Breakdown) -> Iterator[str]:
     for name, holder in found.held_by.items():
         yield f"{name} is not known; its time is in {holder}"
-    late = {rank: it.caused_ns for rank, it in found.ranks.items() if it.caused_ns}
-    if late:
-        rank, caused_ns = max(late.items(), key=lambda item: item[1] or 0)
-        by = f"{(caused_ns or 0) / 1e6:,.3f} ms later than the median of its groups"
-        known_to = f"{found.arrivals.uncertainty_ns / 1e3:,.1f} µs"
-        yield f"rank {rank} made the others wait most: in all {by}, clocks known to {known_to}"
+    for rank, it in list(found.ranks.items())[:_MOST_RANKS]:
+        yield from _parts(rank, it)
+    yield from _bubbles(found)
+    known_to = f"clocks known to {found.arrivals.uncertainty_ns / 1e3:,.1f} µs"
+    if (late := found.latecomer) is not None:
+        by = f"{(found.ranks[late].caused_ns or 0) / 1e6:,.3f} ms later than the median of its groups"
+        yield f"rank {late} made the others wait most: in all {by}, {known_to}"
+    elif not found.arrivals.why:
+        yield f"no rank made the others wait most of what they waited; {known_to}"
+
+
+def _parts(rank: int, it: RankBreakdown) -> Iterator[str]:
+    """What the host did, and what else there is, where it is a part of the step that counts."""
+    for bucket, parts in (("cpu_launch", it.total.host_parts_ns), ("other", it.total.other_parts_ns)):
+        told = {name: ns for name, ns in parts.items() if ns > _COUNTS * it.total.window_ns}
+        if told:
+            listed = ", ".join(f"{name} {ns / it.total.window_ns:.0%}" for name, ns in told.items())
+            yield f"rank {rank}: {bucket} is {listed} of the step"
+
+
+def _bubbles(found: Breakdown) -> Iterator[str]:
+    told = {rank: it for rank, it in found.ranks.items() if it.bubble_excess_ns is not None}
+    for rank, it in list(told.items())[:_MOST_RANKS]:
+        whole, excess = it.total.window_ns or 1, it.bubble_excess_ns or 0
+        by_schedule = (it.bubble_by_schedule_ns or 0) / whole
+        beyond = (
+            f"{excess / whole:+.1%}: stages out of balance" if excess > _COUNTS * whole else "as it should"
+        )
+        yield f"rank {rank}: the schedule alone idles {by_schedule:.1%} of a step; here {beyond}"
+    if len(told) > 1 and any(
+        (it.bubble_excess_ns or 0) > _COUNTS * it.total.window_ns for it in told.values()
+    ):
+        rank = max(told, key=lambda one: told[one].total.buckets_ns["compute"] or 0)
+        yield f"rank {rank} computes longest: of these the stage that the others wait for"
 
 
 def _remarks(degraded: tuple[Degraded, ...]) -> Iterator[str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from slow.trace.traces import Event, kernel, write
+from slow.trace.traces import Event, kernel, launch, step, write
 from train_ledger.slow.trace.arrivals import Arrivals, arrivals
 from train_ledger.slow.trace.breakdown import TraceError, breakdown
 from train_ledger.slow.trace.reading.trace import read_trace
@@ -93,3 +93,59 @@ def test_two_traces_of_one_rank_and_ranks_by_file_names(tmp_path: Path) -> None:
     assert [it.why for it in breakdown([other]).degraded if "its name" in it.why]
     with pytest.raises(TraceError, match=r"both are of rank 3"):
         breakdown([one, other])
+
+
+def stepped(first: int, late_us: list[float], **more: object) -> list[Event]:
+    """The same with a mark around each collective: step `first` and those after it."""
+    events = []
+    for number, event in enumerate(calls(late_us)):
+        begin = 1000 + 1000 * number
+        event["args"] |= {"correlation": number + 1, **more}
+        events += [
+            step(first + number, begin - 90, begin + 900),
+            launch(begin - 80, begin - 79, number + 1),
+            event,
+        ]
+    return events
+
+
+def test_only_steps_that_all_ranks_recorded_are_compared(tmp_path: Path) -> None:
+    told = found(tmp_path, stepped(10, [0.0] * 6), stepped(12, [0.0] * 6))
+    assert told.collectives == 4
+    assert told.offset_ns[0] - told.offset_ns[1] == 2_000_000, "by two steps, as if it were the clock"
+    apart = found(tmp_path, stepped(10, [0.0] * 4), stepped(20, [0.0] * 4))
+    assert "different steps" in apart.why
+
+
+def test_numbers_of_the_group_tell_which_collective_is_which(tmp_path: Path) -> None:
+    events = calls([0.0] * 6)
+    for number, event in enumerate(events):
+        event["args"] = {**event["args"], "Seq": number}
+    assert found(tmp_path, events, events[2:]).collectives == 4
+
+
+def test_clocks_are_known_over_groups_of_two(tmp_path: Path) -> None:
+    ahead_us = [0.0, 3000.0, -2000.0, 500.0]
+    ranks = []
+    for rank, ahead in enumerate(ahead_us):
+        events = []
+        for group in ((0, 1), (1, 2), (2, 3)):
+            if rank in group:
+                made = calls([100.0 if rank == 2 else 0.0] * 5, ahead_us=ahead)
+                events += [{**it, "args": {**it["args"], "Process Group Name": str(group)}} for it in made]
+        ranks.append(events)
+    told = found(tmp_path, *ranks)
+    assert [told.offset_ns[rank] - told.offset_ns[0] for rank in range(4)] == [
+        0,
+        3_000_000,
+        -2_000_000,
+        500_000,
+    ]
+    assert told.latest == 2
+
+
+def test_nobody_is_named_where_everybody_is_late_in_turn(tmp_path: Path) -> None:
+    turns = [[100.0 if number % 3 == rank else 0.0 for number in range(12)] for rank in range(3)]
+    told = found(tmp_path, *(calls(late) for late in turns))
+    assert all(it is not None and it.caused_ns for it in told.by_rank.values())
+    assert told.latest is None

@@ -101,6 +101,65 @@ def test_without_evidence_recomputation_is_not_known_and_stays_in_compute(tmp_pa
     assert with_frames.buckets_ns["recompute"] == 0
 
 
+def operator(name: str, start: float, end: float, number: int, forward_thread: int, tid: int = 2) -> Event:
+    args = {"Sequence number": number, "Fwd thread id": forward_thread}
+    return {**host(name, start, end, tid=tid), "args": args}
+
+
+def test_what_is_computed_again_shows_in_sequence_numbers_without_any_frames(tmp_path: Path) -> None:
+    events = [
+        operator("aten::mm", 1, 9, 1, 0, tid=1), launch(2, 3, 1, tid=1), kernel(10, 100, correlation=1),
+        operator("autograd::engine::evaluate_function: MmBackward0", 20, 90, 1, 1),
+        operator("autograd::engine::evaluate_function: AddBackward0", 91, 92, 0, 1),
+        operator("aten::mm", 25, 45, 5, 0), launch(30, 31, 2, tid=2), kernel(100, 300, correlation=2),
+        launch(60, 61, 3, tid=2), kernel(300, 1000, correlation=3),
+    ]  # fmt: skip
+    found = of_one_step(tmp_path, *events)
+    assert us(found)["recompute"] == 200
+    without = [event for event in events if event.get("args", {}).get("Sequence number") != 5]
+    assert of_one_step(tmp_path, *without).buckets_ns["recompute"] == 0
+    compiled = host("CompiledFunctionBackward", 300, 400, tid=2)
+    compiled["name"] = "autograd::engine::evaluate_function: CompiledFunctionBackward"
+    assert of_one_step(tmp_path, *without, compiled).buckets_ns["recompute"] is None
+
+
+def test_gradients_of_gradients_are_not_computed_again(tmp_path: Path) -> None:
+    events = [
+        operator("autograd::engine::evaluate_function: MmBackward0", 20, 90, 1, 1),
+        operator("aten::mm", 25, 45, 5, 0), launch(30, 31, 2, tid=2), kernel(100, 1000, correlation=2),
+    ]  # fmt: skip
+    assert of_one_step(tmp_path, *events).buckets_ns["recompute"] == 0
+
+
+def test_idle_time_after_the_launch_waits_for_another_stream_or_is_not_explained(tmp_path: Path) -> None:
+    def wait(at: float) -> Event:
+        event = kernel(at, at, "Stream Wait Event", stream=9)
+        return {**event, "cat": "cuda_sync"}
+
+    events = [
+        launch(1, 2, 1), kernel(10, 100, correlation=1),
+        launch(3, 4, 2), kernel(130, 300, correlation=2, stream=9),
+        wait(12), launch(5, 6, 3), kernel(305, 500, correlation=3, stream=9),
+        launch(7, 8, 4), kernel(600, 1000, correlation=4, stream=9),
+    ]  # fmt: skip
+    found = of_one_step(tmp_path, *events)
+    assert found.other_parts_ns == {
+        "copies": 0, "dependency": 30_000, "kernel_gaps": 5_000, "unexplained": 100_000,
+    }  # fmt: skip
+    assert found.buckets_ns["other"] == 135_000
+
+
+def test_a_slow_launch_is_no_dependency(tmp_path: Path) -> None:
+    events = [
+        launch(1, 2, 1),
+        kernel(5, 100, correlation=1),
+        launch(110, 111, 2),
+        kernel(150, 1000, correlation=2),
+    ]
+    found = of_one_step(tmp_path, *events)
+    assert (found.buckets_ns["cpu_launch"], found.other_parts_ns["dependency"]) == (14_000, 0)
+
+
 def test_receives_that_wait_for_another_stage_are_the_bubble(tmp_path: Path) -> None:
     arguments = {"Collective name": "recv", "Process Group Name": "pp", "In msg nelems": 64}
     received = [
@@ -114,6 +173,29 @@ def test_receives_that_wait_for_another_stage_are_the_bubble(tmp_path: Path) -> 
     found = of_one_step(tmp_path, *received)
     assert us(found)["bubble"] == 90
     assert us(found)["comm_exposed"] == 30
+
+
+def test_rings_within_a_stage_are_no_bubble(tmp_path: Path) -> None:
+    arguments = {"Collective name": "recv", "Process Group Description": "mesh_cp", "In msg nelems": 64}
+    received = [
+        event
+        for number, (start, end) in enumerate([(10, 110), (200, 210)])
+        for event in (
+            launch(start - 9, start - 8, number + 1),
+            kernel(start, end, "ncclDevKernel_SendRecv", number + 1, **arguments),
+        )
+    ]
+    assert of_one_step(tmp_path, *received).buckets_ns["bubble"] == 0
+
+
+def test_a_host_that_receives_for_its_gpu_waits_for_another_stage(tmp_path: Path) -> None:
+    found = of_one_step(
+        tmp_path,
+        launch(1, 2, 1), kernel(10, 100, correlation=1),
+        mark("recv_forward", 105, 400),
+        launch(410, 411, 2), kernel(419, 1000, correlation=2),
+    )  # fmt: skip
+    assert us(found)["bubble"] == 295
 
 
 def test_a_step_is_cut_by_its_launches_and_not_by_the_marks_of_the_host(tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ def differ(tmp_path: Path, **changes: float) -> TraceDifference:
     [
         ({"data_us": 300}, "data_wait", "waits for data"),
         ({"comm_us": 400}, "comm_exposed", "the network"),
-        ({"compute_us": 900}, "compute", "all kernels take longer"),
+        ({"compute_us": 900}, "kernel_eff", "all kernels take longer"),
         ({"late_us": 300}, "cpu_launch", "waits for the host"),
     ],
 )
@@ -93,3 +93,28 @@ def test_a_side_without_steps(tmp_path: Path) -> None:
     empty = breakdown([write(tmp_path / "none.json")])
     with pytest.raises(ValueError, match="no step"):
         trace_difference(empty, job(tmp_path / "new.json"))
+
+
+def test_kernels_that_take_longer_are_told_apart_from_more_of_them(tmp_path: Path) -> None:
+    slower = differ(tmp_path, compute_us=600).buckets["kernel_eff"]
+    assert slower is not None
+    assert (slower.old, slower.new) == (0, pytest.approx(100_000, abs=2))
+    more = differ(tmp_path, kernels=2, compute_us=1000)
+    assert more.buckets["kernel_eff"] is None or more.buckets["kernel_eff"].diff == 0
+    assert more.buckets["compute"] is not None
+    assert more.buckets["compute"].diff == 500_000
+
+
+def test_many_ranks_make_no_more_steps(tmp_path: Path) -> None:
+    paths = []
+    for rank in range(8):
+        job(tmp_path / f"rank{rank}.json", steps=4)
+        paths.append(tmp_path / f"rank{rank}.json")
+        text = paths[-1].read_text().replace('"rank": 0', f'"rank": {rank}')
+        paths[-1].write_text(text)
+    side = breakdown(paths)
+    assert sum(len(it.steps) for it in side.ranks.values()) == 24
+    found = trace_difference(side, side)
+    assert found.window.ci95 is None, "three steps of eight ranks are three steps"
+    other = trace_difference(breakdown(paths[:4]), side)
+    assert any("not of the same ranks" in it.why for it in other.degraded)

@@ -7,30 +7,22 @@ that is known; no wait shorter than three times this is told as one, and nobody 
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
+from train_ledger.slow.trace.calls import Call, common_calls
 from train_ledger.slow.trace.intervals import Intervals, nothing, union
-from train_ledger.slow.trace.reading.names import GpuClass, is_sync_collective
 from train_ledger.slow.trace.reading.trace import Trace
 
 __all__ = ["Arrivals", "Straggling", "arrivals"]
 
 _FEWEST_IN_COMMON = 3
 _MANY_UNCERTAINTIES = 3
-
-
-class _Call(NamedTuple):
-    """One rank's part in a collective: the place of its kernel in `Trace.gpu`."""
-
-    start: int
-    end: int
-    place: int
+_MOST_OF_ALL = 2 / 3
+_FEWEST_TO_BLAME = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,105 +43,106 @@ class Arrivals:
     """`by_rank` is None for ranks of which nothing can be said; `why` says so, "" where all is known.
 
     `offset_ns` is by how much each rank's clock is ahead of the others', `uncertainty_ns` how well that is
-    known.
+    known. `differing` are collectives that were left out, since not all who know them had them as often.
     """
 
     by_rank: Mapping[int, Straggling | None]
-    offset_ns: Mapping[int, int]
-    uncertainty_ns: int
-    collectives: int
+    offset_ns: Mapping[int, int] = field(default_factory=dict)
+    uncertainty_ns: int = 0
+    collectives: int = 0
+    differing: int = 0
     why: str = ""
+
+    @property
+    def latest(self) -> int | None:
+        """The rank that caused most of all waiting, by coming last again and again; None where none did."""
+        known = {rank: it for rank, it in self.by_rank.items() if it is not None}
+        caused_ns = sum(it.caused_ns for it in known.values())
+        if not caused_ns:
+            return None
+        rank, most = max(known.items(), key=lambda item: item[1].caused_ns)
+        stands_out = most.caused_ns >= _MOST_OF_ALL * caused_ns and most.last >= _FEWEST_TO_BLAME
+        return rank if stands_out else None
 
 
 def arrivals(traces: Mapping[int, Trace]) -> Arrivals:
     """When ranks arrived at the collectives that they have in common, corrected for their clocks."""
-    common = _in_common({rank: _calls(trace) for rank, trace in traces.items()})
     nobody = dict.fromkeys(traces)
     if len(traces) < 2:
-        return Arrivals(nobody, {}, 0, 0, "who came last takes the traces of at least two ranks")
+        return Arrivals(nobody, why="who came last takes the traces of at least two ranks")
+    common, differing, why = common_calls(traces)
     if len(common) < _FEWEST_IN_COMMON:
-        return Arrivals(nobody, {}, 0, len(common), "these ranks have too few collectives in common")
+        why = why or "these ranks have too few collectives in common"
+        return Arrivals(nobody, collectives=len(common), differing=differing, why=why)
     ranks = sorted(traces)
-    ends = _table(common, ranks, lambda call: call.end)
-    offsets = np.nan_to_num(np.nanmedian(ends - np.nanmedian(ends, axis=0), axis=1))
-    left = ends - offsets[:, None] - np.nanmedian(ends - offsets[:, None], axis=0)
-    uncertainty_ns = int(np.nanmax(1.4826 * np.nanmedian(np.abs(left), axis=1)))  # of the worst clock
-    starts = _table(common, ranks, lambda call: call.start) - offsets[:, None]
-    told = _straggling(common, ranks, starts, offsets, _MANY_UNCERTAINTIES * uncertainty_ns)
-    by_rank = {rank: told.get(rank) for rank in ranks}
-    return Arrivals(by_rank, dict(zip(ranks, map(int, offsets), strict=True)), uncertainty_ns, len(common))
+    starts, ends = _tables(common, ranks)
+    offsets = _offsets(ends)
+    starts, left = starts - offsets[:, None], ends - offsets[:, None]
+    left -= np.nanmedian(left, axis=0)
+    takes_part = np.logical_not(np.isnan(ends).all(axis=1)).tolist()
+    worst = np.nanmedian(np.abs(left[takes_part]), axis=1).max()
+    uncertainty_ns = int(np.ceil(1.4826 * worst))
+    told = _straggling(common, ranks, starts, _MANY_UNCERTAINTIES * uncertainty_ns)
+    return Arrivals(
+        {rank: told[rank] if part else None for rank, part in zip(ranks, takes_part, strict=True)},
+        {rank: int(it) for rank, it, part in zip(ranks, offsets, takes_part, strict=True) if part},
+        uncertainty_ns,
+        len(common),
+        differing,
+    )
 
 
-_Calls = Mapping[tuple[object, ...], Sequence[_Call]]
+def _tables(
+    common: Sequence[Mapping[int, Call]], ranks: Sequence[int]
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Starts and ends, a row a rank and a column a collective; from the first moment on: floats are exact."""
+    first = min(call.at for each in common for call in each.values())
+    starts, ends = (np.full((len(ranks), len(common)), np.nan) for _ in range(2))
+    rows = {rank: row for row, rank in enumerate(ranks)}
+    for column, each in enumerate(common):
+        for rank, call in each.items():
+            starts[rows[rank], column] = call.at - first
+            ends[rows[rank], column] = call.at - first + call.end - call.start
+    return starts, ends
 
 
-def _calls(trace: Trace) -> _Calls:
-    """Collectives that end together, in their order, by group and kind, or else by the kernel's name."""
-    found: dict[tuple[object, ...], list[_Call]] = defaultdict(list)
-    for place in np.flatnonzero(trace.gpu.kind == GpuClass.COMMUNICATION).tolist():
-        told = trace.collectives.get(place)
-        name = told.name if told else trace.names[int(trace.gpu.name[place])]
-        if is_sync_collective(name):
-            key = (told.group, told.name, told.elements) if told else (name,)
-            call = _Call(int(trace.gpu.start[place]), int(trace.gpu.end[place]), place)
-            found[key].append(call)
-    return found
+def _offsets(ends: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """By how much each clock is ahead of the mean; where groups are small, one tells of the next.
 
-
-def _in_common(calls: Mapping[int, _Calls]) -> list[dict[int, _Call]]:
-    """Each collective with the ranks that took part; only of kinds that all who know them had as often.
-
-    Where the counts differ the recordings began or ended at other places, and which call is which is a guess.
+    For every group g and member r: offset(r) − the mean offset of g = the median, over the collectives of g,
+    of how much later than the mean of g its clock says that r ended; of all these the least squares.
     """
-    kinds: dict[tuple[object, ...], dict[int, Sequence[_Call]]] = defaultdict(dict)
-    for rank, known in calls.items():
-        for key, listed in known.items():
-            kinds[key][rank] = listed
-    found: list[dict[int, _Call]] = []
-    for of_ranks in kinds.values():
-        counts = [len(listed) for listed in of_ranks.values()]
-        if len(of_ranks) > 1 and min(counts) == max(counts):
-            found += [
-                {rank: listed[number] for rank, listed in of_ranks.items()} for number in range(counts[0])
-            ]
-    return found
-
-
-def _table(
-    common: Iterable[Mapping[int, _Call]], ranks: Sequence[int], read: Callable[[_Call], int]
-) -> npt.NDArray[np.float64]:
-    """Rows are ranks and columns collectives; relative to the first moment, so that floats are exact."""
-    listed = list(common)
-    first = min(call.start for each in listed for call in each.values())
-    table = np.full((len(ranks), len(listed)), np.nan)
-    for column, each in enumerate(listed):
-        for row, rank in enumerate(ranks):
-            if rank in each:
-                table[row, column] = read(each[rank]) - first
-    return table
+    takes_part = np.logical_not(np.isnan(ends))
+    groups, group_of = np.unique(takes_part, axis=1, return_inverse=True)
+    rows, known = [], []
+    for number in range(groups.shape[1]):
+        members = np.flatnonzero(groups[:, number])
+        of_group = ends[np.ix_(members, np.flatnonzero(group_of.ravel() == number))]
+        row = np.zeros((len(members), len(ends)))
+        row[:, members] = np.eye(len(members)) - 1 / len(members)
+        rows.append(row)
+        known.append(np.median(of_group - of_group.mean(axis=0), axis=1))
+    found: npt.NDArray[np.float64] = np.linalg.lstsq(np.vstack(rows), np.concatenate(known), rcond=None)[0]
+    return np.rint(found)
 
 
 def _straggling(
-    common: Sequence[Mapping[int, _Call]],
+    common: Sequence[Mapping[int, Call]],
     ranks: Sequence[int],
     starts: npt.NDArray[np.float64],
-    offsets: npt.NDArray[np.float64],
     least_ns: float,
 ) -> dict[int, Straggling]:
-    last = np.nanmax(starts, axis=0)
-    who = np.nanargmax(starts, axis=0)
+    last, who = np.nanmax(starts, axis=0), np.nanargmax(starts, axis=0)
     late = last - np.nanmedian(starts, axis=0)
     counts = (last - np.nanmin(starts, axis=0)) > least_ns
     found: dict[int, Straggling] = {}
     for row, rank in enumerate(ranks):
         waits = []
-        for column in np.flatnonzero(counts & ~np.isnan(starts[row])).tolist():
+        waited_ns = last - starts[row]
+        for column in np.flatnonzero(counts & (np.nan_to_num(waited_ns) > least_ns)).tolist():
             call = common[column][rank]
-            waited = int(last[column] - starts[row, column])
-            if waited > least_ns:
-                waits.append((call.start, min(call.start + waited, call.end)))
-        mine = counts & (who == row)
-        caused_ns = int(late[mine].sum())
+            waits.append((call.start, min(call.start + int(waited_ns[column]), call.end)))
+        mine = counts & (who == row) & (late > least_ns / 2)
         set_of = union([a for a, _ in waits], [b for _, b in waits]) if waits else nothing()
-        found[rank] = Straggling(set_of, caused_ns, int(mine.sum()))
+        found[rank] = Straggling(set_of, int(late[mine].sum()), int(mine.sum()))
     return found

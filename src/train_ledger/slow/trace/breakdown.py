@@ -10,12 +10,25 @@ from pathlib import Path
 from train_ledger.slow.trace.activity import Activity, activity
 from train_ledger.slow.trace.arrivals import Arrivals, arrivals
 from train_ledger.slow.trace.buckets import BUCKETS, HELD_BY, Buckets, buckets_of, time_by_cause
-from train_ledger.slow.trace.launching import launching
+from train_ledger.slow.trace.launching import Launching, launching, lost_launches
+from train_ledger.slow.trace.pipeline import bubble_fraction
 from train_ledger.slow.trace.reading.trace import Trace, read_trace
-from train_ledger.slow.trace.steps import Window, windows
+from train_ledger.slow.trace.steps import Cut, Window, windows
 
-__all__ = ["Breakdown", "Degraded", "Options", "RankBreakdown", "TraceError", "breakdown", "together"]
+__all__ = [
+    "Breakdown",
+    "Degraded",
+    "Options",
+    "RankBreakdown",
+    "Schedule",
+    "TraceError",
+    "breakdown",
+    "together",
+]
 
+_COUNTS = 0.03
+_MUCH_UNEXPLAINED = 0.05
+_MUCH_ASTRAY = 0.05
 _RANK_IN_NAME = re.compile(r"(?:rank|worker)[-_ ]?(\d{1,7})(?!\d)", re.IGNORECASE)
 
 
@@ -34,7 +47,11 @@ class Degraded:
 
 @dataclass(frozen=True, slots=True)
 class RankBreakdown:
-    """One rank: its steps, all of them together, and what its GPU did. `caused_ns` it made others wait."""
+    """One rank: its steps, all of them together, and what its GPU did. `caused_ns` it made others wait.
+
+    `bubble_by_schedule_ns` is how long the pipeline's schedule alone idles in these steps, None where none is
+    given.
+    """
 
     file: str
     windows: tuple[Window, ...]
@@ -43,6 +60,15 @@ class RankBreakdown:
     activity: Activity
     trace: Trace
     caused_ns: int | None = None
+    bubble_by_schedule_ns: int | None = None
+
+    @property
+    def bubble_excess_ns(self) -> int | None:
+        """Bubble beyond the schedule's; None where either is not known."""
+        told = self.total.buckets_ns["bubble"]
+        if told is None or self.bubble_by_schedule_ns is None:
+            return None
+        return told - self.bubble_by_schedule_ns
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +80,42 @@ class Breakdown:
     held_by: Mapping[str, str]
     arrivals: Arrivals
 
+    @property
+    def latecomer(self) -> int | None:
+        """The rank for which the others waited most of their waiting, if that is a part that counts."""
+        rank = self.arrivals.latest
+        if rank is None:
+            return None
+        it = self.ranks[rank]
+        whole_ns = it.total.window_ns or it.activity.span_ns
+        return rank if (it.caused_ns or 0) >= _COUNTS * whole_ns else None
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """A pipeline of so many stages and micro-batches, with so many chunks of layers a rank: 1F1B with one."""
+
+    stages: int
+    micro_batches: int
+    chunks: int = 1
+
+    @property
+    def bubble(self) -> float:
+        """The part of a step that it idles where all stages take equally long."""
+        return bubble_fraction(self.stages, self.micro_batches, self.chunks)
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """`own_collectives` are patterns of kernels that communicate, `annotation` the mark of a step."""
+    """`own_collectives` are patterns of kernels that communicate, `annotation` the mark of a step.
+
+    `schedule` is that of the pipeline, to compare its bubble with.
+    """
 
     own_collectives: tuple[re.Pattern[str], ...] = ()
     annotation: str = ""
     with_last: bool = False
+    schedule: Schedule | None = None
 
 
 def breakdown(
@@ -77,8 +131,7 @@ def breakdown(
     degraded: list[Degraded] = []
     traces = _by_rank([_read(path, options, progress) for path in paths], degraded)
     found = arrivals(traces)
-    if found.why and len(traces) > 1:
-        degraded.append(Degraded(", ".join(trace.file for trace in traces.values()), found.why))
+    degraded += _of_arrivals(traces, found)
     ranks = {rank: _of_rank(rank, trace, options, found, degraded) for rank, trace in traces.items()}
     unknown = [name for name in BUCKETS if any(it.total.buckets_ns[name] is None for it in ranks.values())]
     return Breakdown(ranks, tuple(degraded), {name: HELD_BY[name] for name in unknown}, found)
@@ -87,7 +140,9 @@ def breakdown(
 def _read(path: Path, options: Options, progress: Callable[[Path, int], None] | None) -> Trace:
     told = (lambda read_bytes: progress(path, read_bytes)) if progress else None
     try:
-        return read_trace(path, own_collectives=options.own_collectives, progress=told)
+        return read_trace(
+            path, own_collectives=options.own_collectives, annotation=options.annotation, progress=told
+        )
     except OSError as error:
         raise TraceError(f"{path}: {error.strerror or error}") from error
 
@@ -121,6 +176,15 @@ def _rank_of(trace: Trace, degraded: list[Degraded]) -> int | None:
     return named if trace.rank is None else trace.rank
 
 
+def _of_arrivals(traces: Mapping[int, Trace], found: Arrivals) -> Iterable[Degraded]:
+    files = ", ".join(trace.file for trace in traces.values())
+    if found.why and len(traces) > 1:
+        yield Degraded(files, found.why)
+    if found.differing:
+        why = f"{found.differing} collectives are not equally often in all traces of their group: left out"
+        yield Degraded(files, why)
+
+
 def _of_rank(
     rank: int, trace: Trace, options: Options, found: Arrivals, degraded: list[Degraded]
 ) -> RankBreakdown:
@@ -129,27 +193,44 @@ def _of_rank(
     launched = launching(trace)
     cut = windows(trace, launched, annotation=options.annotation, with_last=options.with_last)
     steps = tuple(buckets_of(times, window) for window in cut.windows)
-    degraded += [Degraded(trace.file, why) for why in trace.losses.in_words()[:-1]]
-    if trace.losses.by_reason:
-        degraded.append(Degraded(trace.file, trace.losses.in_words()[-1], trace.losses.events))
-    if cut.remark:
-        degraded.append(Degraded(trace.file, cut.remark))
-    degraded += _launches_lost(trace, launched.is_known.size, int(launched.is_known.sum()))
+    total, active = together(steps), activity(trace)
+    remarks = (*_lost(trace, launched), *_doubts(cut, total, active, trace))
+    degraded += [Degraded(trace.file, why, lost) for why, lost in remarks]
+    by_schedule = None if options.schedule is None else round(options.schedule.bubble * total.window_ns)
+    caused_ns = told.caused_ns if told else None
     return RankBreakdown(
-        trace.file,
-        cut.windows,
-        steps,
-        together(steps),
-        activity(trace),
-        trace,
-        told.caused_ns if told else None,
-    )
+        trace.file, cut.windows, steps, total, active, trace, caused_ns, by_schedule
+    )  # fmt: skip
 
 
-def _launches_lost(trace: Trace, activities: int, known: int) -> Iterable[Degraded]:
-    if trace.steps and activities and known < activities:
-        lost = activities - known
-        yield Degraded(trace.file, f"the launch of {lost} of {activities} activities was not recorded")
+def _lost(trace: Trace, launched: Launching) -> Iterable[tuple[str, int]]:
+    """What is missing in a trace, and how many events of it."""
+    reasons = trace.losses.in_words()
+    for place, why in enumerate(reasons):
+        yield why, trace.losses.events if place == len(reasons) - 1 else 0
+    lost, asked = lost_launches(trace)
+    if lost and len(trace.gpu):
+        yield f"{lost} of {asked} launches ({lost / asked:.0%}) have no kernel: its recording lost some", lost
+    unknown = len(trace.gpu) - int(launched.is_known.sum())
+    if trace.steps and unknown:
+        yield f"the launch of {unknown} of {len(trace.gpu)} activities was not recorded", 0
+    early = int((launched.is_known & (trace.gpu.start < launched.at)).sum())
+    if early:
+        yield f"{early} activities begin before their launch: the clocks of host and GPU differ", 0
+
+
+def _doubts(cut: Cut, total: Buckets, active: Activity, trace: Trace) -> Iterable[tuple[str, int]]:
+    """What a person has to know before believing the figures."""
+    if cut.remark:
+        yield cut.remark, 0
+    if cut.astray > _MUCH_ASTRAY:
+        yield f"{cut.astray:.0%} of the GPU's work ran in the window of another step than launched it", 0
+    if (trace.world_size or 1) > 1 and len(trace.gpu) and not active.comm_ns:
+        why = f"its job has {trace.world_size} ranks, but no communication is seen"
+        yield f"{why}; name the kernels that communicate by --collectives", 0
+    unexplained = total.other_parts_ns.get("unexplained", 0)
+    if unexplained > _MUCH_UNEXPLAINED * total.window_ns > 0:
+        yield f"of {unexplained / total.window_ns:.0%} of the time the trace does not tell the cause", 0
 
 
 def together(steps: Sequence[Buckets]) -> Buckets:
@@ -159,9 +240,8 @@ def together(steps: Sequence[Buckets]) -> Buckets:
         values = [step.buckets_ns[name] for step in steps]
         known = [value for value in values if value is not None]
         sums[name] = sum(known) if len(known) == len(values) and values else None if values else 0
-    parts = {name: sum(step.host_parts_ns[name] for step in steps) for name in _parts_of(steps)}
-    return Buckets(None, sum(step.window_ns for step in steps), sums, parts)
-
-
-def _parts_of(steps: Sequence[Buckets]) -> Iterable[str]:
-    return steps[0].host_parts_ns if steps else ()
+    host, other = (
+        {name: sum(each[name] for each in parts) for name in (parts[0] if parts else ())}
+        for parts in ([it.host_parts_ns for it in steps], [it.other_parts_ns for it in steps])
+    )
+    return Buckets(None, sum(step.window_ns for step in steps), sums, host, other)

@@ -13,16 +13,34 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from train_ledger.slow.trace.gaps import host_bound
+from train_ledger.slow.trace.gaps import dependency_bound, host_bound, short_gaps
 from train_ledger.slow.trace.host_time import HostTime, host_time, recomputed
-from train_ledger.slow.trace.intervals import Intervals, both, clipped, length_ns, nothing, union, without
+from train_ledger.slow.trace.intervals import (
+    Intervals,
+    both,
+    clipped,
+    either,
+    length_ns,
+    nothing,
+    union,
+    without,
+)
 from train_ledger.slow.trace.launching import Launching, launching
-from train_ledger.slow.trace.pipeline import pipeline_waits
+from train_ledger.slow.trace.pipeline import has_receives, pipeline_waits
 from train_ledger.slow.trace.reading.names import Doing, GpuClass
 from train_ledger.slow.trace.reading.trace import Trace
 from train_ledger.slow.trace.steps import Window
 
-__all__ = ["BUCKETS", "HELD_BY", "HOST_PARTS", "Buckets", "TimeByCause", "buckets_of", "time_by_cause"]
+__all__ = [
+    "BUCKETS",
+    "HELD_BY",
+    "HOST_PARTS",
+    "OTHER_PARTS",
+    "Buckets",
+    "TimeByCause",
+    "buckets_of",
+    "time_by_cause",
+]
 
 BUCKETS = (
     "compute",
@@ -54,6 +72,11 @@ HOST_PARTS = {
 _HOST_TO_DEVICE = "HtoD"
 
 
+OTHER_PARTS = ("copies", "dependency", "kernel_gaps", "unexplained")
+"""What "other" is made of: copies that nothing hides, waiting for another stream, moments between kernels,
+and idle time of which the trace does not tell the cause."""
+
+
 @dataclass(frozen=True, slots=True)
 class TimeByCause:
     """All time of one trace by what it was spent on: sets without overlaps. None: the trace cannot tell."""
@@ -61,25 +84,27 @@ class TimeByCause:
     sets: Mapping[str, Intervals]
     unknown: frozenset[str]
     host_parts: Mapping[str, Intervals]
+    other_parts: Mapping[str, Intervals]
 
 
 @dataclass(frozen=True, slots=True)
 class Buckets:
     """Nanoseconds of one window by cause; those that are known sum to `window_ns`.
 
-    `host_parts_ns` says what the host did in `cpu_launch`.
+    `host_parts_ns` says what the host did in `cpu_launch`, `other_parts_ns` what "other" is made of.
     """
 
     step: int | None
     window_ns: int
     buckets_ns: Mapping[str, int | None]
     host_parts_ns: Mapping[str, int] = field(default_factory=dict)
+    other_parts_ns: Mapping[str, int] = field(default_factory=dict)
 
 
 def time_by_cause(trace: Trace, straggling: Intervals | None = None) -> TimeByCause:
     """Sort all time of a trace; `straggling` is when collectives waited for another rank, None: not known."""
-    launched, host = launching(trace), host_time(trace)
-    again = recomputed(trace, launched)
+    launched = launching(trace)
+    host, again = host_time(trace, launched), recomputed(trace, launched)
     compute, repeated = _computed(trace, again)
     communication = without(without(_of(trace, trace.gpu.kind == GpuClass.COMMUNICATION), compute), repeated)
     waits = pipeline_waits(trace)
@@ -87,26 +112,41 @@ def time_by_cause(trace: Trace, straggling: Intervals | None = None) -> TimeByCa
     straggler = without(both(communication, straggling), bubble) if straggling is not None else nothing()
     copies = _copies(trace, compute, repeated, communication)
     idle = _idle(trace)
-    data = union_of(both(idle, host.of(Doing.DATA)), _copies_of_data(trace, launched, host, copies))
+    of_data = _copies_of_data(trace, launched, host, copies)
+    data = both(idle, host.of(Doing.DATA))
     fed_late = without(host_bound(trace, launched, idle), data)
+    on_host = _received_on_host(trace, host, fed_late)
+    fed_late = without(fed_late, on_host)
     sets = {
         "compute": compute,
         "recompute": repeated,
-        "bubble": bubble,
+        "bubble": either(bubble, on_host),
         "straggler": straggler,
         "comm_exposed": without(without(communication, bubble), straggler),
-        "data_wait": data,
+        "data_wait": either(data, of_data),
         "cpu_launch": fed_late,
     }
-    unknown = {"kernel_eff"} | ({"recompute"} if again is None else set())
-    unknown |= ({"bubble"} if waits is None else set()) | ({"straggler"} if straggling is None else set())
-    return TimeByCause(sets, frozenset(unknown), _host_parts(fed_late, host))
+    left = without(without(without(idle, data), fed_late), on_host)
+    depends = dependency_bound(trace, launched, idle, left)
+    rest = without(left, depends)
+    gaps = short_gaps(rest)
+    others = {
+        "copies": without(copies, of_data),
+        "dependency": depends,
+        "kernel_gaps": gaps,
+        "unexplained": without(rest, gaps),
+    }
+    return TimeByCause(sets, _unknown(again, waits, straggling), _host_parts(fed_late, host), others)
 
 
-def union_of(one: Intervals, other: Intervals) -> Intervals:
-    """The time that lies in either."""
-    together = np.concatenate((one, other))
-    return union(together[:, 0], together[:, 1])
+def _unknown(*found: object) -> frozenset[str]:
+    names = ("recompute", "bubble", "straggler")
+    return frozenset({"kernel_eff", *(name for name, it in zip(names, found, strict=True) if it is None)})
+
+
+def _received_on_host(trace: Trace, host: HostTime, fed_late: Intervals) -> Intervals:
+    """When the host waited for what another stage had to send; where the GPU receives it only asks for it."""
+    return both(fed_late, host.of(Doing.RECEIVE)) if not has_receives(trace) else nothing()
 
 
 def _computed(trace: Trace, again: np.ndarray | None) -> tuple[Intervals, Intervals]:
@@ -164,7 +204,9 @@ def buckets_of(times: TimeByCause, window: Window) -> Buckets:
     found["other"] = window.length_ns - sum(value or 0 for value in found.values())
     for name in times.unknown:
         found[name] = None
-    parts = {
-        name: length_ns(clipped(part, window.start, window.end)) for name, part in times.host_parts.items()
-    }
-    return Buckets(window.step, window.length_ns, {name: found[name] for name in BUCKETS}, parts)
+    parts, others = (
+        {name: length_ns(clipped(part, window.start, window.end)) for name, part in of.items()}
+        for of in (times.host_parts, times.other_parts)
+    )
+    buckets = {name: found[name] for name in BUCKETS}
+    return Buckets(window.step, window.length_ns, buckets, parts, others)

@@ -1,20 +1,23 @@
 """What changed between two traces of the same training?
 
 Both are broken down into the same buckets; the differences of the mean steps add up to the difference of
-their lengths to the nanosecond. How sure they are is told from five steps a side on, by drawing steps at
-random; of fewer the kernels alone are compared.
+their lengths to the nanosecond. How sure they are is told from five steps a side on, by drawing steps, with
+all ranks of each, at random; of fewer the kernels alone are compared.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from train_ledger.slow.trace.breakdown import Breakdown, Degraded
 from train_ledger.slow.trace.buckets import BUCKETS, HELD_BY, Buckets
+from train_ledger.slow.trace.kernel_lengths import inefficient, longer_than_usual, usual_lengths
 from train_ledger.slow.trace.kernels import KernelDifference, kernel_differences, kernels_of
 
 __all__ = ["BucketDifference", "TraceDifference", "trace_difference"]
@@ -59,10 +62,12 @@ def trace_difference(old: Breakdown, new: Breakdown) -> TraceDifference:
 
     Raises ValueError where a side has no step.
     """
-    sides = [_steps(old), _steps(new)]
+    kernels_before, kernels_after = kernels_of(old.ranks.values()), kernels_of(new.ranks.values())
+    usual = usual_lengths(kernels_before, kernels_after)
+    sides = [_steps(old, usual), _steps(new, usual)]
     if not all(sides):
         raise ValueError("a side has no step on a GPU to compare")
-    unknown = {name for steps in sides for step in steps for name in BUCKETS if step.buckets_ns[name] is None}
+    unknown = _unknown([it for steps in sides for step in steps for it in step])
     before, after = (_rows(steps, unknown) for steps in sides)
     names = [name for name in BUCKETS if name not in unknown]
     means = [_mean_row(rows) for rows in (before, after)]
@@ -71,7 +76,7 @@ def trace_difference(old: Breakdown, new: Breakdown) -> TraceDifference:
     for column, name in enumerate(names):
         buckets[name] = BucketDifference(means[0][column], means[1][column], sure[column] if sure else None)
     window = BucketDifference(sum(means[0]), sum(means[1]), sure[-1] if sure else None)
-    kernels = kernel_differences(kernels_of(old.ranks.values()), kernels_of(new.ranks.values()))
+    kernels = kernel_differences(kernels_before, kernels_after)
     parts = _host_parts(*sides)
     return TraceDifference(
         window,
@@ -80,59 +85,88 @@ def trace_difference(old: Breakdown, new: Breakdown) -> TraceDifference:
         parts,
         _conclusion(window, buckets, parts, kernels),
         tuple(kernels[:_MOST_KERNELS]),
-        (*old.degraded, *new.degraded),
+        (*_of_ranks(old, new), *old.degraded, *new.degraded),
     )
 
 
-def _steps(side: Breakdown) -> list[Buckets]:
-    return [step for rank in side.ranks.values() for step in rank.steps]
+_Steps: TypeAlias = list[list[Buckets]]
+"""Of each step of a side the buckets of all ranks that recorded it."""
 
 
-def _rows(steps: Sequence[Buckets], unknown: set[str]) -> npt.NDArray[np.int64]:
-    """A row a step: its buckets, those that a side does not know put into what holds them."""
+def _steps(side: Breakdown, usual: Mapping[str, float]) -> _Steps:
+    found: dict[object, list[Buckets]] = defaultdict(list)
+    for rank in side.ranks.values():
+        excess = longer_than_usual(rank.trace, usual) if usual else None
+        for number, (step, window) in enumerate(zip(rank.steps, rank.windows, strict=True)):
+            key = number if step.step is None else ("step", step.step)
+            found[key].append(step if excess is None else inefficient(step, window, excess))
+    return list(found.values())
+
+
+def _unknown(steps: Sequence[Buckets]) -> set[str]:
+    return {name for step in steps for name in BUCKETS if step.buckets_ns[name] is None}
+
+
+def _of_ranks(old: Breakdown, new: Breakdown) -> Iterable[Degraded]:
+    if old.ranks.keys() != new.ranks.keys():
+        files = ", ".join(it.file for side in (old, new) for it in list(side.ranks.values())[:1])
+        yield Degraded(files, "the two sides are not of the same ranks: what differs may be their roles")
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """A row a step: the sum over its ranks of each bucket, and how many ranks those are."""
+
+    sums: npt.NDArray[np.int64]
+    counts: npt.NDArray[np.int64]
+
+
+def _rows(steps: _Steps, unknown: set[str]) -> _Rows:
+    """Buckets that a side does not know are put into what holds them."""
     rows = []
     for step in steps:
-        values = {name: step.buckets_ns[name] or 0 for name in BUCKETS}
+        values = {name: sum(it.buckets_ns[name] or 0 for it in step) for name in BUCKETS}
         for name in unknown:
             values[HELD_BY[name]] += values.pop(name)
         rows.append([values[name] for name in BUCKETS if name not in unknown])
-    return np.array(rows, dtype=np.int64)
+    return _Rows(np.array(rows, dtype=np.int64), np.array([len(step) for step in steps]))
 
 
-def _mean_row(rows: npt.NDArray[np.int64]) -> list[int]:
+def _mean_row(rows: _Rows) -> list[int]:
     """Whole nanoseconds that sum to the mean window: what rounding leaves goes where most was cut off."""
-    sums = rows.sum(axis=0)
-    whole, rest = np.divmod(sums, len(rows))
-    missing = int(sums.sum()) // len(rows) - int(whole.sum())
+    sums, count = rows.sums.sum(axis=0), int(rows.counts.sum())
+    whole, rest = np.divmod(sums, count)
+    missing = int(sums.sum()) // count - int(whole.sum())
     for column in np.argsort(-rest, kind="stable")[:missing]:
         whole[column] += 1
     return [int(value) for value in whole]
 
 
-def _intervals(before: npt.NDArray[np.int64], after: npt.NDArray[np.int64]) -> list[tuple[int, int]] | None:
+def _intervals(before: _Rows, after: _Rows) -> list[tuple[int, int]] | None:
     """For each bucket, and last for the window, where the difference lies in 95 of 100 draws."""
-    if min(len(before), len(after)) < _FEWEST_STEPS:
+    if min(len(before.sums), len(after.sums)) < _FEWEST_STEPS:
         return None
     draw = np.random.default_rng(_SEED)
-    means = [
-        np.column_stack((rows, rows.sum(axis=1)))[draw.integers(0, len(rows), (_DRAWS, len(rows)))].mean(
-            axis=1
-        )
-        for rows in (before, after)
-    ]
+    means = [_drawn_means(rows, draw) for rows in (before, after)]
     low, high = np.percentile(means[1] - means[0], (2.5, 97.5), axis=0)
     return [(round(a), round(b)) for a, b in zip(low.tolist(), high.tolist(), strict=True)]
 
 
-def _host_parts(old: Sequence[Buckets], new: Sequence[Buckets]) -> dict[str, BucketDifference]:
-    names = old[0].host_parts_ns
-    return {
-        name: BucketDifference(
-            sum(step.host_parts_ns[name] for step in old) // len(old),
-            sum(step.host_parts_ns[name] for step in new) // len(new),
-        )
-        for name in names
-    }
+def _drawn_means(rows: _Rows, draw: np.random.Generator) -> npt.NDArray[np.float64]:
+    table = np.column_stack((rows.sums, rows.sums.sum(axis=1)))
+    drawn = draw.integers(0, len(table), (_DRAWS, len(table)))
+    times = np.stack([np.bincount(each, minlength=len(table)) for each in drawn])
+    found: npt.NDArray[np.float64] = (times @ table) / (times @ rows.counts)[:, None]
+    return found
+
+
+def _host_parts(old: _Steps, new: _Steps) -> dict[str, BucketDifference]:
+    sides = [[it for step in steps for it in step] for steps in (old, new)]
+    found = {}
+    for name in sides[0][0].host_parts_ns:
+        before, after = (sum(it.host_parts_ns[name] for it in side) // len(side) for side in sides)
+        found[name] = BucketDifference(before, after)
+    return found
 
 
 _MEANINGS = {
@@ -140,13 +174,12 @@ _MEANINGS = {
     "comm_exposed": "communication takes longer while kernels do not: the network, or its overlap was lost",
     "recompute": "more is computed again in the backward pass: activation checkpointing changed",
     "data_wait": "the GPU waits for data: loader, storage or pre-processing became slower",
-    "kernel_eff": "the same kernels take longer: clocks (heat, power), or memory errors",
     "straggler": "collectives wait longer for a rank that comes late",
     "other": "idle time of the GPU of which this trace does not tell the cause",
 }
 _HOST_MEANINGS = {
     "allocator": "cudaMalloc and cudaFree: memory is fragmented; see num_alloc_retries",
-    "sync": "waiting for the GPU, as .item() or logging a tensor does",
+    "sync": "waiting for the GPU, as .item() or logging does; without it the wait may move elsewhere",
     "checkpoint": "saving a checkpoint",
     "gc": "garbage collection",
     "dispatch": "Python and dispatch: more or slower work between launches (logging, locks, a busy core)",
@@ -181,7 +214,7 @@ def _meaning(name: str, parts: Mapping[str, BucketDifference], kernels: Sequence
     if name == "cpu_launch":
         part, _ = max(parts.items(), key=lambda item: item[1].diff)
         return f"the GPU waits for the host – {_HOST_MEANINGS[part]}"
-    if name == "compute":
+    if name in ("compute", "kernel_eff"):
         return _of_kernels([it for it in kernels if it.is_compute])
     return _MEANINGS[name]
 

@@ -11,7 +11,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Intervals", "both", "clipped", "length_ns", "nothing", "union", "without"]
+__all__ = ["Intervals", "both", "clipped", "either", "length_ns", "nothing", "union", "without"]
 
 Intervals = npt.NDArray[np.int64]
 _Mask: TypeAlias = npt.NDArray[np.bool_]
@@ -58,6 +58,12 @@ def clipped(intervals: Intervals, start: int, end: int) -> Intervals:
 def both(one: Intervals, other: Intervals) -> Intervals:
     """The time that lies in both."""
     return _where(one, other, lambda in_one, in_other: in_one & in_other)
+
+
+def either(one: Intervals, other: Intervals) -> Intervals:
+    """The time that lies in either."""
+    together = np.concatenate((one, other))
+    return union(together[:, 0], together[:, 1])
 
 
 def without(one: Intervals, other: Intervals) -> Intervals:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from train_ledger.slow.trace.reading.trace import Trace
+from train_ledger.slow.trace.reading.trace import Spans, Trace
 
-__all__ = ["Launching", "launching"]
+__all__ = ["Launching", "launching", "lost_launches"]
+
+_NONE = -1
+_LAUNCHES = re.compile(r"^(?:cuda|hip|cu|ze|ur)\w{0,24}(?:Launch|EnqueueKernel)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +31,7 @@ class Launching:
 def launching(trace: Trace) -> Launching:
     """The launch of each activity, by the correlation that both carry; of several with one, the first."""
     launches, gpu = trace.launches, trace.gpu
-    told = np.flatnonzero(launches.correlation >= 0)
+    told = np.flatnonzero(_tells(launches))
     if not len(told) or not len(gpu):
         none = np.zeros(len(gpu), dtype=np.int64)
         return Launching(none, none, none.astype(bool))
@@ -36,4 +40,23 @@ def launching(trace: Trace) -> Launching:
     place = np.searchsorted(correlations, gpu.correlation, side="left").clip(max=len(order) - 1)
     is_known = correlations[place] == gpu.correlation
     chosen = order[place]
-    return Launching(launches.start[chosen], launches.place[chosen], is_known & (gpu.correlation >= 0))
+    return Launching(launches.start[chosen], launches.place[chosen], is_known)
+
+
+def lost_launches(trace: Trace) -> tuple[int, int]:
+    """(launches of kernels whose kernels are not there, launches of kernels).
+
+    A profiler that runs out of its buffers drops kernels and says nothing.
+    """
+    fits = [number for number, name in enumerate(trace.names) if _LAUNCHES.search(name)]
+    asked = np.isin(trace.launches.name, fits) & _tells(trace.launches)
+    found = np.isin(trace.launches.correlation[asked], trace.gpu.correlation)
+    return int((~found).sum()), int(asked.sum())
+
+
+def _tells(launches: Spans) -> npt.NDArray[np.bool_]:
+    """Whose correlation says something: some profilers write 0 for all of which they do not know it."""
+    told: npt.NDArray[np.bool_] = launches.correlation != _NONE
+    if (launches.correlation == 0).sum() > 1:
+        told &= launches.correlation != 0
+    return told

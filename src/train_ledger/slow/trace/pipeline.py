@@ -9,13 +9,17 @@ import numpy as np
 
 from train_ledger.slow.trace.intervals import Intervals, nothing, union
 from train_ledger.slow.trace.reading.names import GpuClass
-from train_ledger.slow.trace.reading.trace import Trace
+from train_ledger.slow.trace.reading.trace import Collective, Trace
 
-__all__ = ["bubble_fraction", "pipeline_waits"]
+__all__ = ["bubble_fraction", "has_receives", "pipeline_waits"]
 
 _POINT_TO_POINT = re.compile(r"send_?recv", re.IGNORECASE)
 _RECEIVES = re.compile(r"recv", re.IGNORECASE)
 _OF_ALL = re.compile(r"all_?to_?all", re.IGNORECASE)
+_WITHIN_A_STAGE = re.compile(
+    r"(?:^|[_\W])(?:cp|ep|context|expert|ulysses|ring)(?:$|[_\W])|context_par|expert_m", re.I
+)
+_SEVERAL = re.compile(r"coalesced|batch", re.IGNORECASE)
 _SHARE = 10
 
 
@@ -52,6 +56,11 @@ def pipeline_waits(trace: Trace) -> Intervals | None:
     return union([start for start, _ in waits], [end for _, end in waits])
 
 
+def has_receives(trace: Trace) -> bool:
+    """Whether the GPU itself receives from single ranks."""
+    return bool(len(_receives(trace)))
+
+
 def _receives(trace: Trace) -> np.ndarray:
     named = [
         number
@@ -60,8 +69,17 @@ def _receives(trace: Trace) -> np.ndarray:
     ]
     is_one = np.isin(trace.gpu.name, named) & (trace.gpu.kind == GpuClass.COMMUNICATION)
     for place, collective in trace.collectives.items():
-        is_one[place] = bool(_RECEIVES.search(collective.name))
+        is_one[place] = _is_receive(collective, is_one[place])
     return np.flatnonzero(is_one)
+
+
+def _is_receive(collective: Collective, is_point_to_point: bool) -> bool:
+    """Rings of context parallelism and the exchanges of experts send and receive within a stage."""
+    if _WITHIN_A_STAGE.search(collective.described) or _OF_ALL.search(collective.name):
+        return False
+    if _RECEIVES.search(collective.name):
+        return True
+    return bool(is_point_to_point and _SEVERAL.search(collective.name))
 
 
 def _alike(trace: Trace, receives: np.ndarray) -> dict[tuple[object, ...], np.ndarray]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+import numpy.typing as npt
 
 from train_ledger.slow.trace.launching import Launching
 from train_ledger.slow.trace.reading.trace import Trace
@@ -34,12 +35,17 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """The windows, and how they were found: what a person has to know of them, "" where nothing."""
+    """The windows, and how they were found: what a person has to know of them, "" where nothing.
+
+    `astray` is the part of the GPU's work that ran outside of the window of the step that launched it.
+    """
 
     windows: tuple[Window, ...]
     remark: str = ""
+    astray: float = 0.0
 
 
+_NEVER = np.iinfo(np.int64).max
 _Marks = Sequence[tuple[int, int, int]]
 _NO_STEPS = "no steps are marked, so the whole trace is one window; mark them with profiler.step()"
 
@@ -62,7 +68,8 @@ def windows(trace: Trace, launched: Launching, *, annotation: str = "", with_las
     found = [Window(step, start, end) for (step, start), (_, end) in pairwise(begins)]
     if with_last or not found:
         found.append(last)
-    return Cut(tuple(window for window in found if window.length_ns > 0), remark)
+    kept = tuple(window for window in found if window.length_ns > 0)
+    return Cut(kept, remark, _astray(trace, launched, marks, kept))
 
 
 def _marks(trace: Trace, annotation: str) -> tuple[_Marks, str]:
@@ -92,16 +99,34 @@ def _places_of(trace: Trace, name: str, *, is_start: bool = False) -> list[int]:
 
 def _begins(trace: Trace, launched: Launching, marks: _Marks) -> list[tuple[int, int]]:
     """(step, first moment on the GPU) of each step that launched anything, none before the one before it."""
-    found: list[tuple[int, int]] = []
-    for number, (step, start, _) in enumerate(marks):
-        next_start = marks[number + 1][1] if number + 1 < len(marks) else None
-        within = launched.is_known & (launched.at >= start)
-        if next_start is not None:
-            within &= launched.at < next_start
-        if within.any():
-            begin = int(trace.gpu.start[within].min())
-            found.append((step, max(begin, found[-1][1]) if found else begin))
-    return found
+    of_mark = _of_mark(launched, marks)
+    first = np.full(len(marks), _NEVER)
+    known = of_mark >= 0
+    np.minimum.at(first, of_mark[known], trace.gpu.start[known])
+    launches = np.flatnonzero(first != _NEVER)
+    begins = np.maximum.accumulate(first[launches])
+    return [(marks[number][0], int(begin)) for number, begin in zip(launches.tolist(), begins, strict=True)]
+
+
+def _of_mark(launched: Launching, marks: _Marks) -> npt.NDArray[np.int64]:
+    """Within which mark each activity was launched, −1 where that is not known."""
+    starts = np.array([start for _, start, _ in marks], dtype=np.int64)
+    return np.where(launched.is_known, np.searchsorted(starts, launched.at, side="right") - 1, -1)
+
+
+def _astray(trace: Trace, launched: Launching, marks: _Marks, cut: Sequence[Window]) -> float:
+    """Of what the steps in these windows launched, how much ran in another's window."""
+    of_mark = _of_mark(launched, marks)
+    steps = np.array([step for step, _, _ in marks], dtype=np.int64)
+    whole = outside = 0
+    for window in cut:
+        mine = (of_mark >= 0) & (steps[of_mark] == window.step)
+        start, end = trace.gpu.start[mine], trace.gpu.end[mine]
+        lengths = int((end - start).sum())
+        whole += lengths
+        inside = np.minimum(end, window.end) - np.maximum(start, window.start)
+        outside += lengths - int(inside.clip(min=0).sum())
+    return outside / whole if whole else 0.0
 
 
 def _end_of_last(trace: Trace, launched: Launching, marks: _Marks) -> int:

@@ -10,95 +10,114 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from decimal import Decimal
 from typing import Any
 
 import msgspec
 
 from train_ledger.slow.trace.reading.loss import Losses
 
-__all__ = ["Arguments", "RawEvent", "decoded", "decoded_if_whole", "nanoseconds"]
+__all__ = ["NO_ARGUMENTS", "Arguments", "RawEvent", "decoded", "decoded_if_whole", "nanoseconds"]
 
 
 class Arguments(msgspec.Struct, rename={
     "external_id": "External id", "collective": "Collective name", "group": "Process Group Name",
-    "group_ranks": "Process Group Ranks", "elements": "In msg nelems", "dtype": "dtype",
-    "sequence": "Sequence number", "python_id": "Python id", "python_parent": "Python parent id",
-    "graph_node": "graph node id",
+    "group_ranks": "Process Group Ranks", "described": "Process Group Description",
+    "elements": "In msg nelems", "number": "Seq", "sequence": "Sequence number",
+    "forward_thread": "Fwd thread id",
 }):  # fmt: skip
     """The arguments that are looked at; of any type, since profilers differ."""
 
     correlation: Any = None
     external_id: Any = None
     stream: Any = None
-    device: Any = None
-    bytes: Any = None
     collective: Any = None
     group: Any = None
     group_ranks: Any = None
+    described: Any = None
     elements: Any = None
     dtype: Any = None
+    number: Any = None
     sequence: Any = None
-    python_id: Any = None
-    python_parent: Any = None
-    graph_node: Any = None
+    forward_thread: Any = None
+
+
+_NOTHING = msgspec.Raw(b"null")
 
 
 class RawEvent(msgspec.Struct):
-    ph: Any = None
-    cat: Any = ""
-    name: Any = ""
+    """Times and arguments are kept as they are written: of most events nobody asks for them."""
+
+    ph: str = ""
+    cat: str = ""
+    name: str = ""
     pid: Any = None
     tid: Any = None
-    ts: Any = None
-    dur: Any = None
-    args: Arguments | None = None
+    ts: msgspec.Raw = _NOTHING
+    dur: msgspec.Raw = _NOTHING
+    args: msgspec.Raw = _NOTHING
+
+    def arguments(self) -> Arguments:
+        """Its arguments, none where they are of no kind that is looked at."""
+        try:
+            return _decode_arguments(self.args) or NO_ARGUMENTS
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return NO_ARGUMENTS
 
 
-class _Nanoseconds(int):
-    """A time that was written in microseconds, with more digits than a float has."""
-
-
-_FLOAT_DIGITS = 15
-
-
-def _number(text: str) -> float | _Nanoseconds:
-    if len(text) <= _FLOAT_DIGITS or "e" in text or "E" in text:
-        return float(text)
-    whole, _, part = text.partition(".")
-    return _Nanoseconds(int(whole + (part + "000")[:3]))
-
-
-_loosely = json.JSONDecoder(strict=False)
-_TOLD = ("correlation", "stream", "device", "external_id", "collective", "group")
-_decode = msgspec.json.Decoder(list[RawEvent], float_hook=_number).decode
+NO_ARGUMENTS = Arguments()
+_decode_arguments = msgspec.json.Decoder(Arguments | None).decode
+_loosely = json.JSONDecoder(strict=False, parse_float=str)
+_decode = msgspec.json.Decoder(list[RawEvent]).decode
 _NUMBERS_THAT_ARE_NONE = re.compile(
     rb"(?<=[:\[,\s])(-?(?:inf(?:inity)?|nan)|-?1\.#\w{3})(?=[\s,}\]])", re.IGNORECASE
 )
+_NO_VALUE = re.compile(rb'("[^"\\\n]{1,80}"\s{0,20}:\s{0,20})(?=[,}])')
 _CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 _BAD_ESCAPE = re.compile(rb'\\(?!["\\/bfnrtu])|\\u(?![0-9a-fA-F]{4})')
 _LINE_BREAK_IN_NAME = re.compile(rb'("name"\s{0,20}:\s{0,20}"[^"\\\n]{0,4000})[\r\n]')
 _STARTS = re.compile(rb'\{\s{0,200}"(?:ph|name|cat|ts|pid|tid|id|args|dur|bp|s)"')
+_MENDED = (
+    (_NUMBERS_THAT_ARE_NONE, rb"null", "a number that is inf or nan"),
+    (_NO_VALUE, rb"\1null", "a value that is missing"),
+    (_CONTROL, rb" ", "a control character"),
+    (_LINE_BREAK_IN_NAME, rb"\1 ", "a line break in a name"),
+    (_BAD_ESCAPE, rb"\\\\", "a bad escape"),
+)
 
 
-def nanoseconds(value: object) -> int | None:
-    """A time of an event; None for what is no time.
+def nanoseconds(written: bytes | msgspec.Raw) -> int | None:
+    """A time of an event as it is written, in microseconds; None for what is no time.
 
-    >>> nanoseconds(1.5), nanoseconds("2"), nanoseconds(None), nanoseconds(float("inf"))
-    (1500, 2000, None, None)
+    >>> nanoseconds(b"1.5"), nanoseconds(b'"2"'), nanoseconds(b"null"), nanoseconds(b"1712195495520883.197")
+    (1500, 2000, None, 1712195495520883197)
     """
-    if isinstance(value, _Nanoseconds):
-        return int(value)
-    if isinstance(value, str):
-        try:
-            value = _number(value.strip())
-        except ValueError:
-            return None
-        return nanoseconds(value)
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    text = bytes(written)
+    whole, point, part = text.partition(b".")
+    try:
+        if not point:
+            value = int(whole) * 1000
+        elif len(part) <= _DECIMALS and part.isdigit():
+            value = int(whole + part.ljust(_DECIMALS, b"0"))  # a float has not so many digits
+        else:
+            return _oddly_written(text)
+    except ValueError:
+        return _oddly_written(text)
+    return value if -_LARGEST_NS < value < _LARGEST_NS else None
+
+
+_DECIMALS = 3
+_LARGEST_NS = 9 * 10**18
+"""The year 2255; what is larger is in other units, or none."""
+
+
+def _oddly_written(text: bytes) -> int | None:
+    """As a string, with an exponent, or with more than three decimals."""
+    try:
+        value = Decimal(text.strip(b'" ').decode("ascii", "replace")) * 1000
+    except ArithmeticError:
         return None
-    if isinstance(value, int):
-        return value * 1000 if abs(value) < 1 << 53 else None
-    return round(value * 1000) if abs(value) < 1e16 else None
+    return round(value) if value.is_finite() and abs(value) < _LARGEST_NS else None
 
 
 def decoded_if_whole(piece: bytes) -> list[RawEvent] | None:
@@ -118,22 +137,15 @@ def decoded(piece: bytes, losses: Losses) -> list[RawEvent]:
 
 def _mended(piece: bytes, losses: Losses) -> bytes:
     """With what profilers are known to write wrongly put right."""
-    piece, times = _NUMBERS_THAT_ARE_NONE.subn(b"null", piece)
-    if times:
-        losses.count("a number that is inf or nan", times)
-    piece, times = _CONTROL.subn(b" ", piece)
-    if times:
-        losses.count("a control character", times)
-    piece, times = _LINE_BREAK_IN_NAME.subn(rb"\1 ", piece)
-    if times:
-        losses.count("a line break in a name", times)
-    piece, times = _BAD_ESCAPE.subn(rb"\\\\", piece)
-    if times:
-        losses.count("a bad escape", times)
+    for pattern, instead, reason in _MENDED:
+        first = pattern.search(piece)
+        if first:
+            piece, times = pattern.subn(instead, piece)
+            losses.count(reason, times, at=first.start())
     try:
         piece.decode()
-    except UnicodeDecodeError:
-        losses.count("bytes that are no UTF-8")
+    except UnicodeDecodeError as error:
+        losses.count("bytes that are no UTF-8", at=error.start)
         piece = piece.decode("utf-8", "replace").encode()
     return piece
 
@@ -143,9 +155,10 @@ def _one_by_one(piece: bytes, losses: Losses) -> Iterator[RawEvent]:
     starts = [found.start() for found in _STARTS.finditer(piece)]
     place = 0
     while place < len(starts):
+        at = starts[place]
         event, place = _next_event(piece, starts, place)
         if event is None:
-            losses.count("an event that is no JSON", events=1)
+            losses.count("an event that is no JSON", events=1, at=at)
         else:
             yield event
 
@@ -172,8 +185,13 @@ def _loose(text: bytes) -> RawEvent | None:
         return None
     if not isinstance(found, dict):
         return None
-    plain = {name: found.get(name) for name in ("ph", "cat", "name", "pid", "tid", "ts", "dur")}
-    args = found.get("args")
-    known = {"external_id": "External id", "collective": "Collective name", "group": "Process Group Name"}
-    told = {name: args.get(known.get(name, name)) for name in _TOLD} if isinstance(args, dict) else {}
-    return RawEvent(**plain, args=Arguments(**told))
+    ph, cat, name = (str(found.get(key, "")) for key in ("ph", "cat", "name"))
+    ts, dur, args = (_raw(found.get(key)) for key in ("ts", "dur", "args"))
+    return RawEvent(ph, cat, name, found.get("pid"), found.get("tid"), ts, dur, args)
+
+
+def _raw(value: object) -> msgspec.Raw:
+    try:
+        return msgspec.Raw(json.dumps(value).encode())
+    except (ValueError, RecursionError):
+        return _NOTHING

@@ -23,6 +23,7 @@ class Category(IntEnum):
     HOST = 4
     MARK = 5
     STREAM_WAIT = 6
+    COLLECTIVE = 7
 
 
 class GpuClass(IntEnum):
@@ -45,6 +46,8 @@ class Doing(IntEnum):
     RECOMPUTE = 6
     BACKWARD = 7
     RECEIVE = 8
+    FORWARD = 9
+    """Work of a forward pass, by its sequence number and not by its name."""
 
 
 _CATEGORIES = {
@@ -59,8 +62,13 @@ _CATEGORIES = {
     "hip_driver": Category.LAUNCH,
     "runtime": Category.LAUNCH,
     "xpu_runtime": Category.LAUNCH,
+    "xpu_driver": Category.LAUNCH,
     "mtia_runtime": Category.LAUNCH,
     "privateuse1_runtime": Category.LAUNCH,
+    "privateuse1_driver": Category.LAUNCH,
+    "mtia_ccp_events": Category.KERNEL,
+    "hpu_op": Category.KERNEL,
+    "collective_comm": Category.COLLECTIVE,
     "cpu_op": Category.HOST,
     "operator": Category.HOST,
     "python_function": Category.HOST,
@@ -90,7 +98,12 @@ def gpu_class(kind: Category, name: str, collective: object, own: Iterable[re.Pa
     """
     if kind is Category.MEMORY:
         return GpuClass.MEMORY
-    if collective or _COMMUNICATION.search(name) or any(pattern.search(name) for pattern in own):
+    if (
+        kind is Category.COLLECTIVE
+        or collective
+        or _COMMUNICATION.search(name)
+        or any(pattern.search(name) for pattern in own)
+    ):
         return GpuClass.COMMUNICATION
     return GpuClass.MEMORY if name.startswith(("Memcpy ", "Memset ")) else GpuClass.COMPUTE
 

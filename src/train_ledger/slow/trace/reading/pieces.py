@@ -55,6 +55,7 @@ class Pieces:
     def __iter__(self) -> Iterator[list[RawEvent]]:
         head, buffer = self._head()
         while more := self._read():
+            self.losses.piece_at = self.read_bytes - len(more) - len(buffer)
             buffer += more
             events, end = self._up_to_a_place(buffer)
             if end:
@@ -63,6 +64,7 @@ class Pieces:
             elif len(buffer) > _LONGEST_EVENT_BYTES:
                 self.losses.count("64 MiB without the end of an event")
                 buffer = b""
+        self.losses.piece_at = self.read_bytes - len(buffer)
         events, tail = self._last(buffer)
         yield events
         self._take_metadata(head, tail)

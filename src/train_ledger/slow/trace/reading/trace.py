@@ -6,7 +6,6 @@ import re
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +26,17 @@ _STEP = re.compile(r"ProfilerStep#(\d{1,12})")
 
 @dataclass(frozen=True, slots=True)
 class Collective:
-    """What a kernel's arguments say of the collective that it is part of."""
+    """What a kernel's arguments say of the collective that it is part of.
+
+    `number` counts the collectives of its group, `described` is what the group is for ("pp", "default_pg").
+    """
 
     name: str
     group: str
     elements: int | None
     dtype: str
+    number: int | None = None
+    described: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +69,10 @@ _COLUMNS = ("start", "end", "kind", "name", "place", "correlation")
 class Trace:
     """One rank's trace. `steps` are the host's step marks as (number, start, end), in order of time.
 
-    `collectives` maps the place of an activity in `gpu` to what is told of its collective.
-    `has_python_frames` says that Python's calls were recorded: what is not among them was not called.
+    `collectives` maps the place of an activity in `gpu` to what is told of its collective; `stream_waits` are
+    when streams of the GPU began to wait for other streams, where that was recorded.
+    `has_python_frames` says that Python's calls were recorded, `has_sequence_numbers` that operators of
+    forward passes carry theirs: what is not among them was not called.
     """
 
     file: str
@@ -80,23 +86,33 @@ class Trace:
     names: tuple[str, ...]
     collectives: dict[int, Collective]
     losses: Losses
+    stream_waits: Spans
     has_python_frames: bool = False
+    has_sequence_numbers: bool = False
     text_bytes: int = 0
     metadata: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def base_ns(self) -> int:
+        """What all times count from, in nanoseconds since 1970 on this rank's clock; 0: not told."""
+        told = self.metadata.get("baseTimeNanoseconds")
+        return told if type(told) is int and 0 <= told < 1 << 61 else 0
 
 
 def read_trace(
     path: Path,
     *,
     own_collectives: Sequence[re.Pattern[str]] = (),
+    annotation: str = "",
     progress: Callable[[int], None] | None = None,
 ) -> Trace:
     """Read one trace, packed or not, of any size; `progress` is told the bytes of text read so far.
 
+    Marks of the host called `annotation` are kept, in whichever category they are.
     Raises OSError where the file cannot be read. What in it is damaged is left out and counted in `losses`.
     """
     losses = Losses()
-    table = _Table(own_collectives, losses)
+    table = _Table(own_collectives, annotation, losses)
     with opened(path) as file:
         pieces = Pieces(file, losses)
         for events in pieces:
@@ -107,56 +123,67 @@ def read_trace(
 
 
 class _Columns:
-    """Activities of one kind as they come."""
+    """Activities of one kind as they come, one behind the other."""
 
     def __init__(self) -> None:
-        self.values = {name: array("q") for name in _COLUMNS}
-        self._append = [self.values[name].append for name in _COLUMNS]
+        self._values = array("q")
+        self._extend = self._values.extend
+
+    def __len__(self) -> int:
+        return len(self._values) // len(_COLUMNS)
 
     def add(self, *row: int) -> None:
-        for append, value in zip(self._append, row, strict=True):
-            append(value)
+        """One value a column."""
+        self._extend(row)
 
     def spans(self) -> tuple[Spans, Nanoseconds]:
         """Sorted by start; and from which place each came."""
-        arrays = {name: np.frombuffer(values, dtype=np.int64).copy() for name, values in self.values.items()}
-        order = np.lexsort((-arrays["end"], arrays["start"]))
-        return Spans(**{name: values[order] for name, values in arrays.items()}), order
+        table = np.frombuffer(self._values, dtype=np.int64).reshape(-1, len(_COLUMNS))
+        order = np.lexsort((-table[:, 1], table[:, 0]))
+        return Spans(*(table[order, column] for column in range(len(_COLUMNS)))), order
 
 
 class _Table:
     """Sorts events into columns; what a name means is asked for once a name."""
 
-    def __init__(self, own: Sequence[re.Pattern[str]], losses: Losses) -> None:
+    def __init__(self, own: Sequence[re.Pattern[str]], annotation: str, losses: Losses) -> None:
         self._own = own
+        self._annotation = annotation
         self._losses = losses
-        self._gpu, self._launches, self._host, self._marks = (_Columns() for _ in range(4))
+        self._gpu, self._launches, self._host, self._marks, self._waits = (_Columns() for _ in range(5))
         self._steps: list[tuple[int, int, int]] = []
         self._names: dict[str, int] = {}
-        self._categories: dict[object, Category] = {}
-        self._classes: dict[tuple[str, bool], int] = {}
-        self._doings: dict[str, Doing] = {}
+        self._categories: dict[str, Category] = {}
+        self._classes: dict[tuple[Category, str, bool], int] = {}
+        self._doings: dict[str, Doing | None] = {}
         self._collectives: dict[int, Collective] = {}
         self._places: dict[object, int] = {}
-        self._has_python_frames = False
-
-    def take(self, events: list[RawEvent]) -> None:
-        takers: dict[Category, Callable[[RawEvent], None]] = {
-            Category.KERNEL: partial(self._take_gpu, Category.KERNEL),
-            Category.MEMORY: partial(self._take_gpu, Category.MEMORY),
+        self._has_sequence_numbers = False
+        self._takers: dict[Category, Callable[[RawEvent], None]] = {
+            Category.KERNEL: self._take_gpu,
+            Category.MEMORY: self._take_gpu,
+            Category.COLLECTIVE: self._take_gpu,
             Category.LAUNCH: self._take_launch,
             Category.HOST: self._take_host,
             Category.MARK: self._take_mark,
+            Category.STREAM_WAIT: self._take_stream_wait,
         }
-        categories = self._categories
+
+    def take(self, events: list[RawEvent]) -> None:
+        # Of a large trace nearly all events come by here: calls of Python frames, whose names say nothing.
+        categories, doings, takers = self._categories, self._doings, self._takers
         for event in events:
-            kind = categories.get(event.cat)
+            if event.ph != "X":
+                continue
+            cat = event.cat
+            kind = categories.get(cat)
             if kind is None:
-                kind = categories[event.cat] = category(str(event.cat))
+                kind = categories[cat] = category(cat)
+            if cat == "python_function" and doings.get(event.name) is Doing.NOTHING:
+                continue
             taker = takers.get(kind)
-            if taker is not None and event.ph == "X":
+            if taker is not None:
                 taker(event)
-                self._has_python_frames = self._has_python_frames or event.cat == "python_function"
 
     def _times(self, event: RawEvent) -> tuple[int, int] | None:
         start, length = nanoseconds(event.ts), nanoseconds(event.dur)
@@ -168,95 +195,147 @@ class _Table:
             return None
         return start, start + length
 
-    def _take_gpu(self, kind: Category, event: RawEvent) -> None:
+    def _take_gpu(self, event: RawEvent) -> None:
         if (times := self._times(event)) is None:
             return
         if times == (0, 0):
             self._losses.count("an activity of the GPU at time 0", events=1)
             return
-        args, name = event.args or _NO_ARGUMENTS, _text(event.name)
+        args, name, kind = event.arguments(), event.name, self._categories[event.cat]
         is_told = bool(args.collective)
-        code = self._classes.get((name, is_told))
+        code = self._classes.get((kind, name, is_told))
         if code is None:
             code = int(gpu_class(kind, name, args.collective, self._own))
-            self._classes[name, is_told] = code
+            self._classes[kind, name, is_told] = code
         if is_told:
-            self._collectives[len(self._gpu.values["start"])] = _collective(args)
-        stream = args.stream if args.stream is not None else event.tid
-        place = self._place(("gpu", event.pid, stream))
-        self._gpu.add(*times, code, self._name(name), place, _whole(args.correlation))
+            self._collectives[len(self._gpu)] = _collective(args)
+        self._gpu.add(*times, code, self._name(name), self._stream(event, args), _correlation(args))
+
+    def _stream(self, event: RawEvent, args: Arguments) -> int:
+        stream = args.stream if isinstance(args.stream, int | str) else event.tid
+        return self._place(("gpu", event.pid, stream))
+
+    def _take_stream_wait(self, event: RawEvent) -> None:
+        args = event.arguments()
+        if "stream wait" in event.name.lower() and (times := self._times(event)) is not None:
+            self._waits.add(*times, 0, self._name(event.name), self._stream(event, args), _NONE)
 
     def _take_launch(self, event: RawEvent) -> None:
         if (times := self._times(event)) is None:
             return
-        name = _text(event.name)
-        what, place = self._doing(name), self._place((event.pid, event.tid))
-        args = event.args or _NO_ARGUMENTS
-        self._launches.add(*times, int(what), self._name(name), place, _whole(args.correlation))
+        name = event.name
+        what, number = self._doing(name) or Doing.NOTHING, self._name(name)
+        place = self._place((event.pid, event.tid))
+        self._launches.add(*times, int(what), number, place, _correlation(event.arguments()))
         if what is not Doing.NOTHING:
-            self._host.add(*times, int(what), self._name(name), place, _NONE)
+            self._host.add(*times, int(what), number, place, _NONE)
 
     def _take_host(self, event: RawEvent) -> None:
-        name = _text(event.name)
-        what = self._doing(name)
-        if what is Doing.NOTHING or (times := self._times(event)) is None:
+        what = self._doing(event.name)
+        if what is None:
+            self._take_mark(event)
             return
-        self._host.add(*times, int(what), self._name(name), self._place((event.pid, event.tid)), _NONE)
+        if what is Doing.NOTHING:
+            if not self._is_forward(event):
+                return
+            what = Doing.FORWARD
+        if (times := self._times(event)) is not None:
+            place = self._place((event.pid, event.tid))
+            self._host.add(*times, int(what), self._name(event.name), place, _NONE)
+
+    def _is_forward(self, event: RawEvent) -> bool:
+        """Whether gradients of it are asked for: operators carry a sequence number then.
+
+        Those of the backward pass carry that of what they are the gradient of, and the thread of that.
+        """
+        if b'"Sequence number"' not in bytes(event.args):
+            return False
+        self._has_sequence_numbers = True
+        args = event.arguments()
+        return not args.forward_thread and "Backward" not in event.name and _whole(args.sequence) >= 0
 
     def _take_mark(self, event: RawEvent) -> None:
-        name = _text(event.name)
+        name = event.name
         if (times := self._times(event)) is None:
             return
         if step := _STEP.fullmatch(name):
             self._steps.append((int(step[1]), *times))
             return
+        what = doing(name)
         place = self._place((event.pid, event.tid))
-        self._marks.add(*times, int(self._doing(name)), self._name(name), place, _NONE)
-        if (what := self._doing(name)) is not Doing.NOTHING:
+        self._marks.add(*times, int(what), self._name(name), place, _NONE)
+        if what is not Doing.NOTHING:
             self._host.add(*times, int(what), self._name(name), place, _NONE)
 
-    def _doing(self, name: str) -> Doing:
-        known = self._doings.get(name)
-        if known is None:
-            known = self._doings[name] = doing(name)
-        return known
+    def _doing(self, name: str) -> Doing | None:
+        """What a span of the host is; None for a mark, which older profilers list as an operator."""
+        if name in self._doings:
+            return self._doings[name]
+        is_mark = name == self._annotation or name.startswith(("ProfilerStep#", "Optimizer.step#"))
+        what = self._doings[name] = None if is_mark else doing(name)
+        return what
 
     def _name(self, name: str) -> int:
         return self._names.setdefault(name, len(self._names))
 
     def _place(self, place: object) -> int:
-        return self._places.setdefault(place, len(self._places))
+        try:
+            return self._places.setdefault(place, len(self._places))
+        except TypeError:  # a list, where a number is wanted
+            return self._places.setdefault(repr(place), len(self._places))
 
     def trace(self, path: Path, pieces: Pieces) -> Trace:
         """What was taken, in order."""
         gpu, order = self._gpu.spans()
+        kept = self._of_one_time(gpu)
         now_at = np.empty(len(order), dtype=np.int64)
-        now_at[order] = np.arange(len(order))
+        now_at[order] = np.cumsum(kept) - 1
+        was_kept = np.empty(len(order), dtype=bool)
+        was_kept[order] = kept
         told = pieces.metadata.get("distributedInfo")
         info = told if isinstance(told, dict) else {}
         return Trace(
             file=str(path),
             rank=_rank(info.get("rank")),
             world_size=_rank(info.get("world_size")),
-            gpu=gpu,
+            gpu=gpu.only(kept),
             launches=self._launches.spans()[0],
             host=self._host.spans()[0],
             steps=tuple(sorted(self._steps, key=lambda step: step[1])),
             marks=self._marks.spans()[0],
             names=tuple(self._names),
-            collectives={int(now_at[place]): what for place, what in self._collectives.items()},
+            collectives={
+                int(now_at[place]): what for place, what in self._collectives.items() if was_kept[place]
+            },
             losses=self._losses,
-            has_python_frames=self._has_python_frames,
+            stream_waits=self._waits.spans()[0],
+            has_python_frames="python_function" in self._categories,
+            has_sequence_numbers=self._has_sequence_numbers,
             text_bytes=pieces.read_bytes,
             metadata=pieces.metadata,
         )
 
+    def _of_one_time(self, gpu: Spans) -> npt.NDArray[np.bool_]:
+        """Without activities that began, as they say, days before or after most others did."""
+        if not len(gpu):
+            return np.ones(0, dtype=bool)
+        near = np.abs(gpu.start - gpu.start[len(gpu) // 2]) < _DAYS_NS
+        odd = int((~near).sum())
+        if odd:
+            self._losses.count("an activity of the GPU days away from the others", odd, events=odd)
+        return np.asarray(near, dtype=bool)
 
-_NO_ARGUMENTS = Arguments()
+
+_DAYS_NS = 2 * 86_400 * 10**9
 
 
-def _text(name: object) -> str:
-    return name if isinstance(name, str) else str(name)
+def _correlation(args: Arguments) -> int:
+    """What joins a launch to its activities; where only that of the operator is told, a number below −1."""
+    found = _whole(args.correlation)
+    if found != _NONE or args.external_id is None:
+        return found
+    operator = _whole(args.external_id)
+    return _NONE - operator if operator > 0 else _NONE
 
 
 def _whole(value: object) -> int:
@@ -280,4 +359,6 @@ def _collective(args: Arguments) -> Collective:
         group,
         elements if elements >= 0 else None,
         "" if args.dtype is None else str(args.dtype),
+        None if _whole(args.number) < 0 else _whole(args.number),
+        "" if args.described is None else str(args.described),
     )
