@@ -120,6 +120,11 @@ def test_expressions_that_are_none_and_panels_that_stay_empty() -> None:
     assert [it[:2] for it in findings(documents)] == [("wrong", "Slow"), ("never", '"Data" shows nothing')]
 
 
+def test_a_chain_that_is_too_long_to_be_judged_is_said_to_be_so() -> None:
+    documents = Documents((alert("train_mfu" + " + train_mfu" * 5000),), runbook=RUNBOOK)
+    assert [it[:2] for it in findings(documents)] == [("wrong", "Slow")]
+
+
 def test_a_runbook_that_asks_for_what_is_not_there() -> None:
     documents = Documents(runbook="# Runbook\nSee `train_step_time_seconds{run}`.\n")
     assert findings(documents) == [

@@ -76,6 +76,7 @@ def test_rules_that_lie_there_as_a_kubernetes_resource_too_are_the_same_rules(tm
         ("board.json", "{", "is no JSON"),
         ("alerts.yml", "!!python/object/apply:os.system [echo]", "is no YAML"),
         ("alerts.yml", "\x00", "is no YAML"),
+        ("alerts.yml", "inhibit_rules: [{equal: 3}]", "must be a list of labels"),
     ],
 )
 def test_what_cannot_be_read_is_told_with_its_file(tmp_path: Path, name: str, content: str, why: str) -> None:
@@ -83,6 +84,17 @@ def test_what_cannot_be_read_is_told_with_its_file(tmp_path: Path, name: str, co
     with pytest.raises(DocumentError, match=why) as caught:
         of_folder(tmp_path)
     assert str(tmp_path) in str(caught.value)
+
+
+def test_aliases_that_stand_for_more_than_any_memory_holds_are_not_written_out(tmp_path: Path) -> None:
+    laughs = "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 12))
+    rule = "{alert: X, expr: *a11, annotations: {runbook_url: *a11}}"
+    inhibition = "{source_matchers: [*a11], equal: [*a11]}"
+    rest = f"groups:\n- rules: [{rule}]\ninhibit_rules: [{inhibition}]\n"
+    (tmp_path / "alerts.yml").write_text(f"a0: &a0 [lol]\n{laughs}{rest}")
+    found = of_folder(tmp_path)
+    assert found.alerts == (Query("X", "", f"{tmp_path}/alerts.yml: X"),)
+    assert found.inhibitions[0].sources == ()
 
 
 def test_a_folder_that_is_none(tmp_path: Path) -> None:

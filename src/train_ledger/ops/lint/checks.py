@@ -77,8 +77,8 @@ def lint(documents: Documents, exported: Exported) -> LintAnswer:
 def _life(query: Query, series: Series, findings: list[Finding]) -> Life | None:
     try:
         return life_of(parsed(query.promql), series)
-    except PromqlError as error:
-        why = f"the expression {error}"
+    except (PromqlError, RecursionError) as error:
+        why = f"the expression {error if isinstance(error, PromqlError) else 'is too long a chain'}"
         findings.append(Finding("wrong", query.where, query.name, why, "run `promtool check rules` on it"))
         return None
 

@@ -175,7 +175,18 @@ def _query(rule: Mapping[str, Any], name: str, path: Path) -> Query:
     notes = rule.get("annotations")
     url = notes.get("runbook_url", "") if isinstance(notes, dict) else ""
     known = next((it.labels for it in RULES if it.name == name), ())
-    return Query(name, str(rule.get("expr", "")), f"{path}: {name}", known, str(url))
+    return Query(name, _word(rule.get("expr")), f"{path}: {name}", known, _word(url))
+
+
+def _word(value: object) -> str:
+    """Text or a number as it is written, else nothing: written out, some lines of aliases fill the memory."""
+    return str(value) if isinstance(value, str | int | float) else ""
+
+
+def _labels(value: object, where: str) -> tuple[str, ...]:
+    if value is not None and not isinstance(value, list):
+        raise DocumentError(f"{where}: `equal` must be a list of labels, like [run]")
+    return tuple(_word(label) for label in value or ())
 
 
 def _inhibitions(content: object, path: Path) -> Iterator[Inhibiting]:
@@ -186,8 +197,8 @@ def _inhibitions(content: object, path: Path) -> Iterator[Inhibiting]:
         guarded = frozenset(label for label, how in source.items() if how == '!=""') & frozenset(
             label for label, how in target.items() if how == '!=""'
         )
-        equal = tuple(str(label) for label in rule.get("equal") or ())
         where = f"{path}: inhibition {number}"
+        equal = _labels(rule.get("equal"), where)
         yield Inhibiting(_named(source), _named(target), equal, guarded, where)
 
 
@@ -195,7 +206,7 @@ def _matchers(value: object) -> dict[str, str]:
     """Each label with how it is matched, as `!=""`."""
     found: dict[str, str] = {}
     for matcher in value if isinstance(value, list) else []:
-        text = str(matcher)
+        text = _word(matcher)
         label = text.partition("=")[0].rstrip("!~ ").strip()
         found[label] = text[len(label) :].replace(" ", "").replace("'", '"')
     return found
