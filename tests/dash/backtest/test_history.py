@@ -28,6 +28,14 @@ def test_a_page_is_told_at_once_and_a_record_never() -> None:
     assert (spike.notified_t, spike.resolved_t) == (None, None)
 
 
+def test_the_first_message_waits_and_names_what_joins_it_until_then() -> None:
+    kept = AlertHistory(Alerts(group_interval_s=300.0), waits_s=10.0)
+    for after_s, found in ((0.0, [STALL]), (5.0, [GONE]), (400.0, [])):
+        kept.take([Transition("fired", it, T0 + after_s) for it in found], T0 + after_s)
+    assert [it.notified_t for it in kept.alerts] == [T0 + 10, T0 + 10]
+    assert [it.known_t for it in kept.alerts] == [T0 + 10, T0 + 10]
+
+
 def test_what_joins_is_told_at_the_next_group_interval() -> None:
     quiet: list[tuple[float, list[tuple[str, Alert]]]] = [(at_s, []) for at_s in range(60, 400, 60)]
     _, gone = history((0, [("fired", STALL)]), (30, [("fired", GONE)]), *quiet)

@@ -47,9 +47,39 @@ def test_who_was_told_of_an_earlier_one_knows_at_once() -> None:
     assert told(held(PAGE, incidents=(HANG, second)))[1] == ("TrainingStepStalled", 0.0)
 
 
-def test_only_its_own_alerts_find_what_names_them() -> None:
-    loss = replace(HANG, kind="nonfinite_loss", alerts=frozenset({"TrainingLossNotFinite"}))
-    assert told(held(PAGE, incidents=(loss,))) == [(None, None)]
+def test_a_page_is_right_only_for_a_kind_that_it_is_about() -> None:
+    loss = replace(HANG, kind="nonfinite_loss")
+    outcome = held(PAGE, incidents=(loss,))
+    assert (told(outcome), outcome.false_pages) == ([(None, None)], (PAGE,))
+
+
+def test_who_was_paged_for_the_gpu_knows_why_the_run_stands() -> None:
+    gpu = {"run": "r42", "host": "node1", "gpu": "3"}
+    xid = PastIncident(90.0, "xid", 2000.0, {"host": "node1", "gpu": "3"})
+    stall = PastIncident(5.0, "stall", 300.0)
+    page = replace(PAGE, name="GpuXidError", labels=gpu)
+    assert told(held(page, incidents=(stall, xid))) == [("GpuXidError", 95.0), ("GpuXidError", 10.0)]
+    outcome = held(page, incidents=(stall,))
+    assert (told(outcome), outcome.false_pages) == ([(None, None)], (page,))
+
+
+def test_a_stall_page_in_the_time_of_an_xid_is_about_it_too() -> None:
+    xid = PastIncident(90.0, "xid", 2000.0, {"host": "node1", "gpu": "3"})
+    outcome = held(PAGE, incidents=(xid,))
+    assert (told(outcome), outcome.false_pages) == ([("TrainingStepStalled", 10.0)], ())
+
+
+def test_a_page_that_names_another_gpu_is_not_about_it() -> None:
+    xid = PastIncident(90.0, "xid", 2000.0, {"host": "node1", "gpu": "3"})
+    page = replace(PAGE, name="GpuXidError", labels={"run": "r42", "host": "node1", "gpu": "4"})
+    outcome = held(page, incidents=(xid,))
+    assert (told(outcome), outcome.false_pages) == ([(None, None)], (page,))
+
+
+def test_at_the_edge_of_a_threshold_neither_a_page_nor_its_absence_is_a_fault() -> None:
+    edge = PastIncident(5.0, "stall", 300.0, clear=False)
+    assert held(incidents=(edge,)).found == ()
+    assert told(held(PAGE, incidents=(edge,))) == [("TrainingStepStalled", 95.0)]
 
 
 def test_the_figures_of_several_runs_add_up() -> None:

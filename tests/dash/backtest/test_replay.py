@@ -28,7 +28,7 @@ def test_a_run_that_falls_silent_is_paged_when_its_limit_has_passed() -> None:
         ("fired", "TrainingStepStalled", T0 + 165)
     ]
     (stall,) = replay.alerts
-    assert (stall.fired_t, stall.notified_t, stall.resolved_t) == (T0 + 165, T0 + 165, None)
+    assert (stall.fired_t, stall.notified_t, stall.resolved_t) == (T0 + 165, T0 + 175, None)
     assert stall.labels == {"run": "r42"}
 
 

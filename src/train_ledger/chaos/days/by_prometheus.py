@@ -7,6 +7,7 @@ generated rules are evaluated by promtool.
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 from train_ledger.chaos.days.day import Day
 from train_ledger.chaos.days.judged import Judged, Noticed, known
@@ -26,7 +27,9 @@ def judge_day_by_prometheus(day: Day, config: Config | None = None) -> Judged:
     told = tuple(known(day, it) for it in day.told)
     ended_t = max((it.t for it in told), default=day.start_t)
     recording = Recording(str(day.run_json["run"]), day.run_json, told, ended_t)
-    alerts = alerts_by_prometheus(recording, config or Config(), ended_t)
+    config = config or Config()
+    at_once = replace(config, alerts=replace(config.alerts, group_wait_s=0.0))
+    alerts = alerts_by_prometheus(recording, at_once, ended_t)
     zero_s = day.clock_of(None).reads(day.start_t) - day.start_t
     noticed = tuple(
         Noticed(t - zero_s, it)

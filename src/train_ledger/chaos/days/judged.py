@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from train_ledger.chaos.days.day import Day, Told
 from train_ledger.config import Config
@@ -62,7 +62,8 @@ class _Follower:
     def __init__(self, day: Day, config: Config) -> None:
         self._day = day
         self._every_s = config.alerts.evaluation_interval_s
-        self._replay = Replay(str(day.run_json["run"]), config, day.run_json)
+        at_once = replace(config, respond=replace(config.respond, page_waits_s=0.0))
+        self._replay = Replay(str(day.run_json["run"]), at_once, day.run_json)
         self._due_t = day.start_t + self._every_s
         self._true_t: dict[float, float] = {}
         self.last_at = day.start_t

@@ -1,10 +1,11 @@
-"""Which incidents did a run have, as it shows itself afterwards?
+"""When did a run stand still, begin anew for nothing, compute nonsense or fail to save?
 
-What is taken for one, by the thresholds that hold without any `--set`, so that it stays the same while
-thresholds are tried: the run stood still past its limit and a minute longer (`stall`), its attempt ended and
-no other began in time (`attempt_ended`), it was restarted again and again without passing a step
-(`restart_loop`), its loss was not finite (`nonfinite_loss`), or a checkpoint was not saved (`save_failed`).
-An attempt that ended and was followed by another at once is none: nobody has to be woken for it.
+The rest of what can go wrong is read off what was said (`signs`). What is taken for an incident here, by the
+thresholds that hold without any `--set`, so that it stays the same while thresholds are tried: the run stood
+still past its limit and a minute longer (`stall`), its attempt ended and no other began in time
+(`attempt_ended`), it was restarted again and again without passing a step (`restart_loop`, until it gets
+further), its loss was not finite (`nonfinite_loss`), or a checkpoint was not saved (`save_failed`). An
+attempt that ended and was followed by another at once is none: nobody has to be woken for it.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from train_ledger.ledger import RunState
 __all__ = ["Happened"]
 
 _STANDS = frozenset({"stalled", "escalated"})
+_IN_LOOP = _STANDS | {"stopped", "starting", "restarting"}
 _LASTED_S = 60.0
 
 
@@ -46,6 +48,7 @@ class Happened:
         self._attempt = 0
         self._ends: list[float] = []
         self._loop: PastIncident | None = None
+        self._loops = False
         self._losses: set[tuple[int, int]] = set()
         self._saves = 0
         self._seen_t = 0.0
@@ -80,8 +83,17 @@ class Happened:
             if self._loop is not None and began_t <= self._loop.until_t:
                 self._found.remove(self._loop)
                 began_t = self._loop.t
-            self._loop = PastIncident(began_t, "restart_loop", state.t)
-            self._found.append(self._loop)
+            self._loop_lasts(began_t, state.t)
+        elif self._loop is not None and self._loops and state.state in _IN_LOOP:
+            self._found.remove(self._loop)
+            self._loop_lasts(self._loop.t, state.t)
+        elif state.state in ("running", "finished"):
+            self._loops = False
+
+    def _loop_lasts(self, began_t: float, until_t: float) -> None:
+        self._loop = PastIncident(began_t, "restart_loop", until_t)
+        self._loops = True
+        self._found.append(self._loop)
 
     def _counts(self, here: _Standstill) -> bool:
         """Whether it was long enough, and no part of a loop."""
@@ -113,22 +125,22 @@ class Happened:
             until_t = (rank.nonfinite_t or rank.nonfinite_since_t) + self._alerts.loss_window_s
             if stretch not in self._losses:
                 self._losses.add(stretch)
-                self._add("nonfinite_loss", rank.nonfinite_since_t, until_t, "TrainingLossNotFinite")
+                self._add("nonfinite_loss", rank.nonfinite_since_t, until_t)
 
     def _note_saves(self, state: RunState) -> None:
         failed = state.checkpoints.failed
         for save in failed[self._saves :] if len(failed) > self._saves else ():
             until_t = save.t + self._alerts.checkpoint_window_s
-            self._add("save_failed", save.t, until_t, "CheckpointSaveFailed")
+            self._add("save_failed", save.t, until_t)
         self._saves = len(failed)
 
-    def _add(self, kind: str, t: float, until_t: float, alert: str) -> None:
+    def _add(self, kind: str, t: float, until_t: float) -> None:
         """Add an incident, or to one of its kind that was not over yet."""
         for place, earlier in enumerate(self._found):
             if earlier.kind == kind and earlier.t <= t <= earlier.until_t:
                 self._found[place] = replace(earlier, until_t=max(until_t, earlier.until_t))
                 return
-        self._found.append(PastIncident(t, kind, until_t, frozenset({alert})))
+        self._found.append(PastIncident(t, kind, until_t))
 
 
 def _is_down(state: RunState) -> bool:

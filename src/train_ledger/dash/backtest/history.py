@@ -21,6 +21,11 @@ class PastAlert:
     `inhibited` says that it was when it fired. `notified_t` is when the message went out that named it first;
     None where none did: it is of level record, or was inhibited as long as it lasted, or came back in an
     incident that had named it before. `known_t` is when people knew of it, in that last case as it fired.
+
+    The first message of an incident waits, and `notified_t` is at the end of that: through Prometheus
+    Alertmanager's `group_wait_s`; embedded, the keeper's first answers, which may take `page_waits_s` and are
+    taken to do so (what they found is not known here, so that a real page comes as late at most). How long
+    it takes from there to the pager's screen is not in it.
     """
 
     name: str
@@ -47,9 +52,13 @@ class PastAlert:
 
 
 class AlertHistory:
-    """Takes the transitions of one evaluation after the other and keeps what became of each alert."""
+    """Takes the transitions of one evaluation after the other and keeps what became of each alert.
 
-    def __init__(self, alerts: Alerts) -> None:
+    The first message of an incident goes out `waits_s` after it opened, with what joined it until then.
+    """
+
+    def __init__(self, alerts: Alerts, waits_s: float = 0.0) -> None:
+        self._waits_s = waits_s
         self._incidents = Incidents(alerts)
         self._all: list[PastAlert] = []
         self._last: dict[Key, int] = {}
@@ -65,9 +74,25 @@ class AlertHistory:
         for transition in transitions:
             self._note(transition)
         for action in self._incidents.apply(transitions, t):
+            waits_s = self._waits_s if action.kind == "open" else 0.0
             for alert in action.alerts if action.kind != "repeat" else ():
-                self._change(alert.key, notified_t=t, known_t=t)
+                self._tell(alert.key, t + waits_s)
+        self._note_joined(transitions)
         self._note_returned(transitions)
+
+    def _note_joined(self, transitions: Iterable[Transition]) -> None:
+        """What joins an incident while its first message waits stands in that."""
+        for incident in self._incidents.open if transitions else ():
+            sent_t = incident.opened_t + self._waits_s
+            untold = {one.key for one in incident.untold}
+            for it in transitions:
+                if it.kind == "fired" and it.alert.key in untold and it.t < sent_t:
+                    self._tell(it.alert.key, sent_t)
+
+    def _tell(self, key: Key, t: float) -> None:
+        """A message goes out that names it, unless it stood in an earlier one."""
+        if self._all[self._last[key]].notified_t is None:
+            self._change(key, notified_t=t, known_t=t)
 
     def _note(self, transition: Transition) -> None:
         alert = transition.alert

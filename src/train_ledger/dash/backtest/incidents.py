@@ -9,7 +9,7 @@ an hour counts then.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -34,13 +34,22 @@ class IncidentsError(Exception):
 class PastIncident:
     """Something happened at `t` that somebody has to be woken for, and was over at `until_t`.
 
-    `alerts` are those that can be said to find it; empty: any page.
+    `kind` is one of `KINDS`, which says by which alerts it is found; of another kind it is found by any page.
+    `place` are labels that a page must not contradict: whose names another host or GPU is not about it.
+    `clear` says that not to be told of it is a fault; else it was at the edge of a threshold, where neither a
+    page nor its absence is one.
     """
 
     t: float
     kind: str
     until_t: float
-    alerts: frozenset[str] = frozenset()
+    place: Mapping[str, str] = field(default_factory=dict)
+    clear: bool = True
+
+    @property
+    def key(self) -> tuple[float, str, tuple[tuple[str, str], ...]]:
+        """Which one it is: when, of what kind, and where."""
+        return self.t, self.kind, tuple(sorted(self.place.items()))
 
 
 def incidents_in(path: Path) -> Mapping[str, tuple[PastIncident, ...]]:

@@ -10,13 +10,14 @@ from typing import Any
 from train_ledger.config import Alerts
 from train_ledger.dash.backtest.history import PastAlert
 from train_ledger.dash.backtest.incidents import PastIncident
+from train_ledger.dash.backtest.kinds import KINDS
 
 __all__ = ["Found", "Outcome", "outcome_of", "totals"]
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """An incident, the first page about it, and after how many seconds people knew; None: it was missed."""
+    """An incident, the first page about it, and after how many seconds people knew; None: nobody was told."""
 
     incident: PastIncident
     found_by: str | None = None
@@ -47,13 +48,36 @@ class Outcome:
 def outcome_of(incidents: Sequence[PastIncident], alerts: Sequence[PastAlert], thresholds: Alerts) -> Outcome:
     """Hold the pages of a run against its incidents.
 
-    A page belongs to an incident where it fired while that lasted, or within two evaluations of its end.
+    A page is right where it fired while an incident lasted that it is about (`KINDS`), or within two
+    evaluations of its end. An incident at the edge of a threshold is left out where nobody was told of it.
     """
     slack_s = 2 * thresholds.evaluation_interval_s
     pages = [it for it in alerts if it.level == "page"]
     told = [it for it in pages if it.notified_t is not None]
-    false = [it for it in told if not any(_within(it, one, slack_s) for one in incidents)]
-    return Outcome(tuple(_found(one, pages, slack_s) for one in incidents), tuple(told), tuple(false))
+    false = [it for it in told if not any(_is_right(it, one, slack_s) for one in incidents)]
+    right = [it for it in pages if any(_is_right(it, one, slack_s) for one in incidents)]
+    found = [_found(one, right, slack_s) for one in incidents]
+    counted = tuple(it for it in found if it.found_by is not None or it.incident.clear)
+    return Outcome(counted, tuple(told), tuple(false))
+
+
+def _is_right(page: PastAlert, incident: PastIncident, slack_s: float) -> bool:
+    kind = KINDS.get(incident.kind)
+    return (kind is None or page.name in kind.about) and _fits(page, incident, slack_s)
+
+
+def _finds(page: PastAlert, incident: PastIncident) -> bool:
+    kind = KINDS.get(incident.kind)
+    return kind is None or page.name in kind.about | kind.told_by
+
+
+def _fits(page: PastAlert, incident: PastIncident, slack_s: float) -> bool:
+    return _within(page, incident, slack_s) and _is_at(page, incident)
+
+
+def _is_at(page: PastAlert, incident: PastIncident) -> bool:
+    """Whether it names no other host and no other GPU than the incident is at."""
+    return all(page.labels.get(name, there) == there for name, there in incident.place.items())
 
 
 def _within(page: PastAlert, incident: PastIncident, slack_s: float) -> bool:
@@ -64,7 +88,7 @@ def _found(incident: PastIncident, pages: Iterable[PastAlert], slack_s: float) -
     """By the first page of it that people know of; by one that told already of an earlier one, at once."""
     known: list[tuple[float, str]] = []
     for page in pages:
-        if page.known_t is None or (incident.alerts and page.name not in incident.alerts):
+        if page.known_t is None or not _finds(page, incident) or not _is_at(page, incident):
             continue
         if _within(page, incident, slack_s):
             known.append((page.known_t - incident.t, page.name))

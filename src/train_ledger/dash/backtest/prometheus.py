@@ -65,7 +65,7 @@ def alerts_by_prometheus(
     origin_t = _origin_t(recording, moments[0], every_s)
     samples = _samples(recording, config, moments, origin_t, rules)
     told = evaluate(
-        alerts_yml(config.alerts, rules=rules),
+        alerts_yml(config.alerts, rules=rules, xids=config.xid),
         samples.lines(),
         [t - origin_t for t in moments],
         every_s=every_s,
@@ -118,7 +118,7 @@ def _notified(
 ) -> tuple[PastAlert, ...]:
     """Inhibition and incidents by the keeper's own parts, on what Prometheus found."""
     judge = Judge(tuple(_as_found(rule, told, origin_t) for rule in rules), config, INHIBITIONS)
-    history = AlertHistory(config.alerts)
+    history = AlertHistory(config.alerts, config.alerts.group_wait_s)
     for t in moments:
         history.take(judge.evaluate(RunState(run, t)), t)
     return history.alerts

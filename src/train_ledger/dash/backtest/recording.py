@@ -36,6 +36,7 @@ class Recording:
     """A run as it was recorded: everything that was told, in the order in which it became known.
 
     `ended_t` is when the last of it became known. `not_observed` says in words what the files do not tell.
+    `by_logs` says that logs tell it, in which most ranks are never named.
     """
 
     run: str
@@ -43,6 +44,7 @@ class Recording:
     known: tuple[Known, ...]
     ended_t: float
     not_observed: tuple[str, ...] = ()
+    by_logs: bool = False
 
     @property
     def began_t(self) -> float:
@@ -64,7 +66,7 @@ def record(run_dir: RunDir) -> Recording:
         said.append(_RECKONED)
     if untimed:
         said.append(f"{untimed} lines that carry no time: when they came is not known, so they are left out")
-    return Recording(run, run_json, tuple(known), ended_t, tuple(said))
+    return Recording(run, run_json, tuple(known), ended_t, tuple(said), reading.by_logs)
 
 
 def _known(facts: Iterable[Fact], hardware: Iterable[HardwareReading | Fault]) -> tuple[list[Known], int]:

@@ -82,7 +82,8 @@ class Replay:
         self.config = config
         self.fold = Fold(run, config, run_json)
         self._judge = Judge(rules, config, inhibitions)
-        self._history = AlertHistory(config.alerts)
+        waits_s = config.respond.page_waits_s if config.respond.on_page else 0.0
+        self._history = AlertHistory(config.alerts, waits_s)
         self._witness = witness
 
     @property

@@ -104,10 +104,13 @@ def _changes(tests: Iterable[Backtest]) -> Iterator[str]:
 
 
 def _changed(run: str, before: Outcome, after: Outcome) -> Iterator[str]:
-    for was, now in zip(before.found, after.found, strict=True):
-        if was.detection_s != now.detection_s:
-            at = f"{run}: {now.incident.kind} at {moment(now.incident.t)}"
-            yield f"{at} found {_late(now.detection_s)}, was {_late(was.detection_s)}"
+    was = {it.incident.key: it for it in before.found}
+    now = {it.incident.key: it for it in after.found}
+    for key in sorted(was | now):
+        those = [it[key].detection_s if key in it else None for it in (now, was)]
+        if those[0] != those[1]:
+            at = f"{run}: {key[1]} at {moment(key[0])}"
+            yield f"{at} found {_late(those[0])}, was {_late(those[1])}"
     pages = len(after.false_pages) - len(before.false_pages)
     if pages:
         yield f"{run}: {abs(pages)} {'more' if pages > 0 else 'fewer'} pages for nothing"

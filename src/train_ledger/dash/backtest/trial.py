@@ -14,6 +14,7 @@ from train_ledger.dash.backtest.outcome import Outcome, outcome_of, totals
 from train_ledger.dash.backtest.prometheus import alerts_by_prometheus
 from train_ledger.dash.backtest.recording import Recording, record
 from train_ledger.dash.backtest.replay import Replay
+from train_ledger.dash.backtest.signs import signs_in
 from train_ledger.run_dir import RunDir
 
 __all__ = ["Backtest", "Engine", "Span", "backtest"]
@@ -110,7 +111,8 @@ def backtest(
     replay = Replay(recording.run, config, recording.run_json, witness=happened.see)
     within = _played(replay, recording, span or Span())
     told = None if incidents is None else _told_of(recording.run, run_dir, incidents, within)
-    held = happened.incidents() if told is None else told
+    seen = [*happened.incidents(), *signs_in(recording, config, *within)] if told is None else told
+    held = sorted(seen, key=lambda it: it.t)
 
     def judged(settings: Config) -> Backtest:
         if engine == "prometheus":
