@@ -62,8 +62,16 @@ def test_a_repeat_is_a_page_and_says_for_how_long_and_what_was_found():
     assert "culprit: rank 3" in message.body
 
 
+def test_an_update_says_what_was_found_since_the_page():
+    verdict = {"cause": "hang.host", "ranks": [3], "confidence": "high", "evidence": ["asleep"]}
+    update = update_message(Config(), "r42", Action("update", INCIDENT, 160.0, (STALLED,)), verdict)
+    assert update.title == "r42: also TrainingStepStalled – culprit: rank 3 (hang.host)"
+    assert "- asleep" in update.body
+
+
 def test_an_update_is_no_page_and_an_end_says_how_long_it_lasted():
-    assert update_message(Config(), "r42", Action("update", INCIDENT, 160.0, (STALLED,))).level == "record"
+    update = update_message(Config(), "r42", Action("update", INCIDENT, 160.0, (STALLED,)), None)
+    assert (update.level, update.title) == ("record", "r42: also TrainingStepStalled")
     ended = resolved_message(Config(), "r42", Action("close", INCIDENT, 160.0))
     assert ended.level == "resolved"
     assert "over after 60 s" in ended.body

@@ -82,8 +82,8 @@ class Desk:
             named = self._in_page.get(incident, frozenset())
             joined = tuple(alert for alert in action.alerts if alert.key not in named)
             if joined:  # what joined while the page waited for its verdict stands in it
-                message = update_message(self._config, self.run_name, replace(action, alerts=joined))
-                self._post(incident, message)
+                found, told = self._found(action.incident), replace(action, alerts=joined)
+                self._post(incident, update_message(self._config, self.run_name, told, found))
         elif action.kind == "repeat":
             found = self._found(action.incident)
             self._post(incident, repeat_message(self._config, self.run_name, action, found))

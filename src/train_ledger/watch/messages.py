@@ -91,12 +91,18 @@ def again_message(
     return _message(config, f"{incident.id}-again-{attempt}-{step}", title, body, level, details)
 
 
-def update_message(config: Config, run: str, action: Action) -> Notification:
-    """Alerts that joined an open incident; not a new page."""
+def update_message(
+    config: Config, run: str, action: Action, verdict: Mapping[str, Any] | None
+) -> Notification:
+    """Alerts that joined an open incident; not a new page.
+
+    `verdict` is the newest on the incident: what joins is often what shows who is to blame.
+    """
     names = ", ".join(alert.name for alert in action.alerts)
-    body = [alert.summary for alert in action.alerts]
+    blamed = f" – {_accusation(verdict)}" if verdict and _is_wrong(verdict) else ""
+    body = [*(alert.summary for alert in action.alerts), *(_found(verdict) if verdict else ())]
     details = {"run": run, "incident": action.incident.id, "alerts": [alert.name for alert in action.alerts]}
-    return _message(config, action.notification_id, f"{run}: also {names}", body, "record", details)
+    return _message(config, action.notification_id, f"{run}: also {names}{blamed}", body, "record", details)
 
 
 def repeat_message(
