@@ -131,7 +131,7 @@ class Monitor:
             n = number
         self.logger.log_fields(n, line, self._collectives.method if "compute_s" in line else None)
         self.last_step = n
-        self._profiling.step()
+        self._profiling.step(n)
 
     def log(self, *, step: int | None = None, **fields: float) -> None:
         """Numbers of a step: part of the next step's line or, with `step`, a line of their own at once."""

@@ -16,7 +16,8 @@ import torch
 
 import train_ledger
 from train_ledger.run_dir import RunDir
-from train_ledger.signals.asking.profiling import CannotError, Profiling, write_memory_snapshot
+from train_ledger.signals.asking.cannot import CannotError
+from train_ledger.signals.asking.profiling import Profiling, write_memory_snapshot
 
 
 class Asked:

@@ -15,17 +15,27 @@ from collections.abc import Mapping
 from typing import Any
 
 from train_ledger.run_dir import RunDir, write_atomically
-from train_ledger.signals.asking.profiling import CannotError, Profiling, write_memory_snapshot
+from train_ledger.signals.asking.cannot import CannotError
+from train_ledger.signals.asking.profiling import Profiling, write_memory_snapshot
 from train_ledger.signals.asking.recorder import NoRecorderError, write_dump, write_stacks
 from train_ledger.signals.harmless.regular import open_regular
 
 __all__ = ["Requests"]
 
 _REQUEST = re.compile(r"(?P<id>[A-Za-z0-9_-][A-Za-z0-9_.-]*)\.json\Z")
+_FOLDER = re.compile(r"[A-Za-z0-9_-]{1,80}")
 _NOTHING: Mapping[str, Any] = {}
 _LARGEST_BYTES = 1 << 16
 _CLOCK_SLACK_S = 5.0
 _LOOKS = 3  # clocks of file systems are coarse, and a request may still be being written at the first look
+
+
+def _folder(name: object) -> str:
+    if name is None:
+        return ""
+    if not isinstance(name, str) or not _FOLDER.fullmatch(name):
+        raise CannotError("folder must be one plain name: letters, digits, _ and -")
+    return name
 
 
 class Requests:
@@ -114,7 +124,8 @@ class Requests:
     def do(self, request_id: str, what: object, options: Mapping[str, Any] = _NOTHING) -> None:
         """Do one thing and write the answer, that of a profile once its steps are over.
 
-        Of `options`, a profile takes "steps" and a memory_snapshot "record_history".
+        Of `options`, a profile takes "steps", "first_step", "folder", one in that of the traces, and
+        "by": "nsys"; and a memory_snapshot "record_history".
         """
         doing = {
             "dump": self._dump,
@@ -135,8 +146,15 @@ class Requests:
         self._reply(request_id, {"ok": True, "path": str(path)})
 
     def _profile(self, request_id: str, options: Mapping[str, Any]) -> None:
-        path = self._run_dir.traces(self._attempt) / f"rank_{self._rank}.json.gz"
-        self._profiling.ask(options.get("steps"), path, functools.partial(self._reply, request_id))
+        self._profiling.ask(
+            options.get("steps"),
+            self._run_dir.traces(self._attempt)
+            / _folder(options.get("folder"))
+            / f"rank_{self._rank}.json.gz",
+            functools.partial(self._reply, request_id),
+            first_step=options.get("first_step"),
+            by_nsys=options.get("by") == "nsys",
+        )
 
     def _memory_snapshot(self, request_id: str, options: Mapping[str, Any]) -> None:
         path = self._run_dir.memory_snapshots(self._attempt) / f"rank_{self._rank}.pickle"

@@ -117,16 +117,16 @@ def _of_mark(launched: Launching, marks: _Marks) -> npt.NDArray[np.int64]:
 def _astray(trace: Trace, launched: Launching, marks: _Marks, cut: Sequence[Window]) -> float:
     """Of what the steps in these windows launched, how much ran in another's window."""
     of_mark = _of_mark(launched, marks)
-    steps = np.array([step for step, _, _ in marks], dtype=np.int64)
-    whole = outside = 0
+    first = {step: place for place, (step, _, _) in reversed(list(enumerate(marks)))}
+    bounds = np.zeros((len(marks) + 1, 2), dtype=np.int64)
     for window in cut:
-        mine = (of_mark >= 0) & (steps[of_mark] == window.step)
-        start, end = trace.gpu.start[mine], trace.gpu.end[mine]
-        lengths = int((end - start).sum())
-        whole += lengths
-        inside = np.minimum(end, window.end) - np.maximum(start, window.start)
-        outside += lengths - int(inside.clip(min=0).sum())
-    return outside / whole if whole else 0.0
+        if window.step is not None:
+            bounds[first[window.step]] = window.start, window.end
+    mine = np.flatnonzero((of_mark >= 0) & (bounds[of_mark, 1] > 0))
+    start, end = trace.gpu.start[mine], trace.gpu.end[mine]
+    inside = np.minimum(end, bounds[of_mark[mine], 1]) - np.maximum(start, bounds[of_mark[mine], 0])
+    whole = int((end - start).sum())
+    return 1 - int(inside.clip(min=0).sum()) / whole if whole else 0.0
 
 
 def _end_of_last(trace: Trace, launched: Launching, marks: _Marks) -> int:
