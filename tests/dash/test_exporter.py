@@ -128,6 +128,27 @@ def test_a_look_that_finds_nothing_new_shows_what_time_alone_has_changed(
     exporter.close()
 
 
+def test_a_run_that_stands_shows_no_overdue_checkpoint_at_any_scrape(
+    run_dir: RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exporter_module, "_QUIET_LOOK_S", 0.0)
+    began = time.time() - 100
+    for n in range(5):
+        saved = {"event": "ckpt_saved", "duration_s": 1.0}
+        write(run_dir, 0, {**step(began + 20 * n, 0, 10 + 20 * n), **saved})
+        write(run_dir, 0, step(began + 20 * n + 1, 0, 11 + 20 * n), step(began + 20 * n + 2, 0, 12 + 20 * n))
+    moments = [began + 85]
+    exporter = Exporter(run_dir, Config(), clock=lambda: moments[-1])
+    due = ("train_ckpt_due_timestamp_seconds", run_of(run_dir))
+    exporter.poll()
+    assert parsed(exporter.metrics() or "")[due] == pytest.approx(began + 140)
+    for later_s in (115, 135, 145):
+        moments.append(began + later_s)
+        exporter.poll()
+        assert due not in parsed(exporter.metrics() or "")
+    exporter.close()
+
+
 def test_the_clock_goes_on_while_a_look_hangs(run_dir: RunDir) -> None:
     times = iter(range(1_000_000, 2_000_000))
     exporter = Exporter(run_dir, Config(), clock=lambda: float(next(times)))

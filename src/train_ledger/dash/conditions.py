@@ -19,6 +19,7 @@ from train_ledger.ledger.state import Attempt, DataRegress, RankState, RunState
 __all__ = [
     "checkpoint_due_t",
     "effective_fraction",
+    "exported_due_t",
     "first_started_t",
     "last_loss_finite",
     "lost_ranks",
@@ -35,6 +36,9 @@ _FEWEST_SAVES = 3
 
 _SILENT_S = 600.0
 """After such a silence the figures of a rank's last step are no figures of now."""
+
+_READ_LATER_S = 30.0
+"""More than lies between two looks of an exporter, also on a node that is busy."""
 
 _STEPS_MOVE = frozenset({"running", "recovering", "numeric_fault", "hardware_fault"})
 
@@ -145,7 +149,7 @@ def save_ratio(state: RunState) -> float | None:
     return durations[-1] / usual_s if usual_s > 0 else None
 
 
-def checkpoint_due_t(state: RunState, alerts: Alerts) -> float | None:
+def checkpoint_due_t(state: RunState, alerts: Alerts, *, ahead_s: float = 0.0) -> float | None:
     """By when the next successful save should have come; None where that cannot be said.
 
     Twice the usual interval (by the configured factor, over the configured floor) after the last success, or
@@ -153,6 +157,8 @@ def checkpoint_due_t(state: RunState, alerts: Alerts) -> float | None:
     checkpoint: once that time has passed it is told only when a step was completed after it, and as many
     steps as take the usual interval were done since the last success. So neither a hang between frequent
     checkpoints nor the first steps after it are told as a missed checkpoint.
+
+    `ahead_s` is how much later than `state.t` it may be compared with a clock.
     """
     saved_t = state.checkpoints.saved_t
     if state.state not in _STEPS_MOVE or len(saved_t) <= _FEWEST_SAVES:
@@ -161,7 +167,12 @@ def checkpoint_due_t(state: RunState, alerts: Alerts) -> float | None:
     resumed_t = state.attempts[-1].first_step_t if state.attempts else None
     patience_s = max(alerts.checkpoint_missed_floor_s, alerts.checkpoint_missed_factor * usual_s)
     due_t = max(saved_t[-1], resumed_t or saved_t[-1]) + patience_s
-    return due_t if state.t <= due_t or _went_on(state, due_t, usual_s) else None
+    return due_t if state.t + ahead_s <= due_t or _went_on(state, due_t, usual_s) else None
+
+
+def exported_due_t(state: RunState, alerts: Alerts) -> float | None:
+    """The same for who reads it later, against the clock of then: between two looks nobody takes it back."""
+    return checkpoint_due_t(state, alerts, ahead_s=_READ_LATER_S)
 
 
 def _went_on(state: RunState, due_t: float, usual_s: float) -> bool:

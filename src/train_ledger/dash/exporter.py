@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from train_ledger.config import Config
-from train_ledger.dash.conditions import lost_ranks, silent_ranks
+from train_ledger.dash.conditions import exported_due_t, lost_ranks, silent_ranks
 from train_ledger.dash.exposition import Exposition
 from train_ledger.dash.metric_text import family, labels
 from train_ledger.dash.scrapes import serving
@@ -145,6 +145,7 @@ class Exporter:
             and lost_ranks(before, alerts).keys() == lost_ranks(after, alerts).keys()
             and silent_ranks(before) == silent_ranks(after)
             and speed_figures(before, alerts) == speed_figures(after, alerts)
+            and exported_due_t(before, alerts) == exported_due_t(after, alerts)
         )
 
     def _left_out(self) -> str:

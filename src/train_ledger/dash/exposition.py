@@ -14,7 +14,7 @@ from operator import is_
 
 from train_ledger.config import Config
 from train_ledger.dash.conditions import (
-    checkpoint_due_t,
+    exported_due_t,
     first_started_t,
     last_loss_finite,
     lost_ranks,
@@ -158,7 +158,7 @@ class Exposition:
             "train_ckpt_due_timestamp_seconds",
             gauge,
             "By when the next checkpoint should be saved, going by the run's own intervals.",
-            checkpoint_due_t(state, alerts),
+            exported_due_t(state, alerts),
         )
         yield (
             "train_ckpt_slow_saves",
