@@ -28,6 +28,7 @@ __all__ = [
     "Notify",
     "Prometheus",
     "Respond",
+    "Trace",
     "Xid",
     "load",
     "with_alerts",
@@ -37,6 +38,14 @@ __all__ = [
 _LARGEST_INT = 1 << 53
 _LARGEST_FLOAT = 1e9
 """Thirty years in seconds: what is larger is a slip, and no timer takes it."""
+
+
+_LEAST: Mapping[str, float] = {
+    "alerts.evaluation_interval_s": 0.1,
+    "alerts.repeat_interval_s": 1.0,
+    "notify.digest_s": 1.0,
+}
+"""By 0 somebody may mean "never"; it would be "without a pause"."""
 
 
 class ConfigError(Exception):
@@ -188,6 +197,20 @@ class Cost:
 
 
 @dataclass(frozen=True, slots=True)
+class Trace:
+    """Traces that `watch` takes every `every_s` (0: never), so that there is an earlier one to compare with.
+
+    Of `ranks`, or of four spread over the run where none are named; of each rank the newest `keep` are kept.
+    """
+
+    every_s: float = 0.0
+    ranks: tuple[int, ...] = ()
+    steps: int = 3
+    keep: int = 24
+    wait_s: float = 300.0
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """The whole configuration; `file` is where it was read from, None for the defaults."""
 
@@ -200,6 +223,7 @@ class Config:
     hardware: Hardware = field(default_factory=Hardware)
     xid: Xid = field(default_factory=Xid)
     cost: Cost = field(default_factory=Cost)
+    trace: Trace = field(default_factory=Trace)
     file: Path | None = None
 
 
@@ -295,7 +319,8 @@ def _value(path: Path, key: str, default: object, value: Any) -> Any:
     elif isinstance(default, int):
         good = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _LARGEST_INT
     elif default is None or isinstance(default, float):
-        good = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= _LARGEST_FLOAT
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        good = is_number and _LEAST.get(key, 0) <= value <= _LARGEST_FLOAT
         value = float(value) if good else value
     elif isinstance(default, str):
         good = isinstance(value, str)
@@ -306,7 +331,8 @@ def _value(path: Path, key: str, default: object, value: Any) -> Any:
         number = isinstance(value, int | float) and not isinstance(value, bool)
         wanted = "a number, 0 or more" if default is None else f"like {default!r}"
         if number and isinstance(default, int | float | None):
-            wanted = f"from 0 to {_LARGEST_INT if isinstance(default, int) else _LARGEST_FLOAT:g}"
+            largest = _LARGEST_INT if isinstance(default, int) else _LARGEST_FLOAT
+            wanted = f"from {_LEAST.get(key, 0):g} to {largest:g}"
         raise ConfigError(f"{path}: {key} must be {wanted}, is {_in_short(value)}")
     return value
 

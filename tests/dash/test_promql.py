@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from dash.promtool import NO, YES, needs_promtool, node, promtool, replay, series, steady
-from train_ledger.config import Alerts
+from train_ledger.config import Alerts, load
 from train_ledger.dash.promql import alerts_yml, expression
 from train_ledger.dash.rules import RULES
+from train_ledger.run_dir import RunDir
 
 
 @needs_promtool
@@ -21,6 +26,39 @@ from train_ledger.dash.rules import RULES
 def test_prometheus_takes_the_file(tmp_path: Path, alerts: Alerts) -> None:
     (tmp_path / "alerts.yml").write_text(alerts_yml(alerts))
     promtool("check", "rules", str(tmp_path / "alerts.yml"))
+
+
+def _of_any_size(name: str) -> st.SearchStrategy[int | float]:
+    if isinstance(getattr(Alerts(), name), int):
+        return st.integers(0, 1 << 53)
+    return st.sampled_from([0.0, 1e-9, 0.00049, 0.001, 1 / 3, 1.0, 7.77, 61.0, 123_456.789, 1e9])
+
+
+@needs_promtool
+@pytest.mark.slow
+@settings(max_examples=40, deadline=None)
+@given(st.fixed_dictionaries({field.name: _of_any_size(field.name) for field in dataclasses.fields(Alerts)}))
+def test_prometheus_takes_the_file_whatever_the_configuration_says(values: dict[str, int | float]) -> None:
+    values["evaluation_interval_s"] = max(0.1, values["evaluation_interval_s"])
+    values["repeat_interval_s"] = max(1.0, values["repeat_interval_s"])
+    with TemporaryDirectory() as folder:
+        told = "".join(f"{name} = {value!r}\n" for name, value in values.items())
+        (Path(folder) / "train-ledger.toml").write_text(f"[alerts]\n{told}")
+        alerts = load(RunDir(Path(folder))).alerts
+        (Path(folder) / "alerts.yml").write_text(alerts_yml(alerts))
+        promtool("check", "rules", f"{folder}/alerts.yml")
+
+
+@needs_promtool
+def test_a_runbook_s_address_is_no_template(tmp_path: Path) -> None:
+    text = alerts_yml(Alerts(), runbook='https://wiki.example.org/{{ query "up" }}/{{x')
+    (tmp_path / "alerts.yml").write_text(text)
+    promtool("check", "rules", str(tmp_path / "alerts.yml"))
+    assert '/{{ \\"{{\\" }} query ' in text
+
+
+def test_thresholds_are_told_to_the_last_digit() -> None:
+    assert expression("$ecc_sbe_growth $stall_floor_s", Alerts(ecc_sbe_growth=1_234_567)) == "1234567 90"
 
 
 def test_every_rule_is_in_the_file_and_every_threshold_filled_in() -> None:

@@ -80,7 +80,7 @@ def _alert(rule: Rule, alerts: Alerts, runbook: str, xids: Xid) -> Iterator[str]
     yield f"          level: {rule.level}"
     yield "        annotations:"
     yield f"          summary: {_quoted(expression(rule.summary, alerts))}"
-    yield f"          runbook_url: {_quoted(f'{runbook}#{rule.runbook}')}"
+    yield f"          runbook_url: {_quoted(_literal(f'{runbook}#{rule.runbook}'))}"
 
 
 def _block(key: str, text: str) -> Iterator[str]:
@@ -91,6 +91,11 @@ def _block(key: str, text: str) -> Iterator[str]:
 def _quoted(text: str) -> str:
     # A JSON string is a YAML string too.
     return json.dumps(text, ensure_ascii=False)
+
+
+def _literal(text: str) -> str:
+    """Of an annotation Prometheus makes a Go template; what is none has no place that is filled in."""
+    return text.replace("{{", '{{ "{{" }}')
 
 
 def expression(template: str, alerts: Alerts, xids: Xid | None = None) -> str:
@@ -112,7 +117,7 @@ def _placeholders(alerts: Alerts) -> dict[str, str]:
     known: dict[str, str] = {}
     for field in dataclasses.fields(alerts):
         value = getattr(alerts, field.name)
-        known[field.name] = f"{value:g}"
+        known[field.name] = f"{value:.15g}"
         if field.name.endswith("_s"):
             known[field.name.removesuffix("_s")] = duration(value)
     known["lookback"] = duration(_lookback_s(alerts))

@@ -21,7 +21,19 @@ def test_a_target_without_a_port_is_a_sidecar_s_own() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", ",", "node001:", "node001:0", "node001:70000", "http://node001:9466", "a b", "-x:1", "n:9²"]
+    "text",
+    [
+        "",
+        ",",
+        "node001:",
+        "node001:0",
+        "node001:70000",
+        "http://node001:9466",
+        "a b",
+        "-x:1",
+        "n:9²",
+        "[::::]:1",
+    ],
 )
 def test_what_is_no_target_is_told_in_one_line(text: str) -> None:
     with pytest.raises(DeployError, match="wanted is HOST:PORT") as told:
@@ -30,7 +42,18 @@ def test_what_is_no_target_is_told_in_one_line(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["hooks.example.org", "ftp://a/b", "https://", "https://a/\nb", "http://a b/"]
+    "text",
+    [
+        "hooks.example.org",
+        "ftp://a/b",
+        "https://",
+        "https://a/\nb",
+        "http://a b/",
+        "http://[::1/",
+        "http://a:port/",
+        "http://a/100%",
+        'http://a/"{{.}}',
+    ],
 )
 def test_what_is_no_address_of_the_web_is_refused(text: str) -> None:
     with pytest.raises(DeployError, match="no address of the web"):

@@ -138,6 +138,13 @@ def test_thresholds_are_those_of_the_run() -> None:
     assert "[2h]" in made["kubernetes/prometheusrule.yaml"]
 
 
+@pytest.mark.parametrize("name", ["123", "1e3", "null", "on"])
+def test_a_namespace_that_yaml_would_take_for_something_else_stays_a_name(name: str) -> None:
+    for file in files_of(Settings(namespace=name), ["kubernetes"]):
+        for document in yaml.safe_load_all(file.text) if file.path.endswith(".yaml") else ():
+            assert document.get("metadata", {}).get("namespace") in (name, "gpu-operator", None)
+
+
 # -- systemd
 
 

@@ -60,3 +60,21 @@ def test_a_damaged_memory_of_what_was_written_is_told(tmp_path: Path, said: str)
     (tmp_path / ".written.json").write_text(said)
     with pytest.raises(DeployError, match="remove it"):
         put(tmp_path, [TWO])
+
+
+def test_a_link_that_leads_elsewhere_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "deploy").mkdir()
+    (tmp_path / "deploy/a").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(DeployError, match="leads out of"):
+        put(tmp_path / "deploy", [TWO, ONE], force=True)
+    assert not list((tmp_path / "elsewhere").iterdir())
+    assert not (tmp_path / "deploy/two.sh").exists()
+
+
+def test_what_was_written_before_a_disk_was_full_is_known_to_be_ours(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a/one.yml").mkdir()
+    with pytest.raises(OSError, match="folder"):
+        put(tmp_path, [TWO, ONE], force=True)
+    assert put(tmp_path, [DeployedFile("two.sh", "#!/bin/sh\nexit\n", "/etc")]) == {"two.sh": "written"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from ipaddress import IPv6Address
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -18,7 +19,10 @@ WATCH_PORT = 9467
 DCGM_PORT = 9400
 NODE_PORT = 9100
 
-_HOST = re.compile(r"\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
+_HOST = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
+_NO_ADDRESS = re.compile(r"[\s\"<>\\^`{|}]|%(?![0-9A-Fa-f]{2})")
+"""What no address holds but as %20: Alertmanager would not start with it."""
+
 _NAMESPACE = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 
 
@@ -62,9 +66,12 @@ class Settings:
 
 def web_address(text: str) -> str:
     """`text` where it is an address that a program can post to or a person can open; raises DeployError."""
-    parts = urlsplit(text)
-    good = parts.scheme in ("http", "https") and parts.hostname and text.isprintable() and " " not in text
-    if not good:
+    try:
+        parts = urlsplit(text)
+        named = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:  # a port that is no number, a bracket that is not closed
+        named = False
+    if not named or _NO_ADDRESS.search(text) or not text.isprintable():
         raise DeployError(f"{text!r} is no address of the web; wanted is one like https://host/path")
     return text
 
@@ -86,9 +93,18 @@ def _target(text: str) -> Target:
     if not colon or text.endswith("]"):
         host, port = text, str(EXPORT_PORT)
     number = int(port) if port.isascii() and port.isdecimal() and len(port) < 6 else 0
-    if not _HOST.fullmatch(host) or not 0 < number < 65536:
+    if not _is_host(host) or not 0 < number < 65536:
         raise DeployError(f"{text!r} is no target; wanted is HOST:PORT, like node001:{EXPORT_PORT}")
     return Target(host, number)
+
+
+def _is_host(text: str) -> bool:
+    if not text.startswith("["):
+        return _HOST.fullmatch(text) is not None
+    try:
+        return text.endswith("]") and "%" not in text and bool(IPv6Address(text[1:-1]))
+    except ValueError:
+        return False
 
 
 def hosts_of(run_dir: RunDir) -> tuple[str, ...]:
@@ -110,6 +126,6 @@ def _hosts(path: Path, lines: Iterable[bytes]) -> Iterable[str]:
         except ValueError:
             said = None
         host = said.get("host") if isinstance(said, dict) else None
-        if not isinstance(host, str) or not _HOST.fullmatch(host):
+        if not isinstance(host, str) or not _is_host(host):
             raise DeployError(f"{path}:{number}: names no host; say with --targets where the sidecars answer")
         yield host

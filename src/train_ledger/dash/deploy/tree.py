@@ -110,7 +110,7 @@ def _kubernetes(settings: Settings) -> Iterator[DeployedFile]:
     run, image = settings.run, f"train-ledger:{__version__}"
     runs = run if run.parent == run.parent.parent else run.parent  # never the whole file system
     place = {"run": json.dumps(str(run)), "runs": json.dumps(str(runs)), "image": image}
-    space, export, watch = {"namespace": settings.namespace}, str(EXPORT_PORT), str(WATCH_PORT)
+    space, export, watch = {"namespace": _in_yaml(settings.namespace)}, str(EXPORT_PORT), str(WATCH_PORT)
     groups = _alerts(settings).partition("groups:")
     texts = {
         "daemonset.yaml": filled("daemonset.yaml", **place, **space, port=export),
@@ -148,6 +148,12 @@ def _grafana(settings: Settings) -> Iterator[DeployedFile]:
         filled("dashboards.yaml"),
         f"{provisioning}/dashboards",
     )
+
+
+def _in_yaml(name: str) -> str:
+    """Quoted where YAML would take it for something else than a name: a number, true, null."""
+    is_plain = name[0].isalpha() and name not in ("true", "false", "null", "yes", "no", "on", "off", "y", "n")
+    return name if is_plain else json.dumps(name)
 
 
 def _address(settings: Settings) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
@@ -37,9 +38,10 @@ def changed_by_hand(folder: Path, files: Iterable[DeployedFile]) -> list[str]:
 def put(folder: Path, files: Sequence[DeployedFile], *, force: bool = False) -> dict[str, Outcome]:
     """Write the files below `folder`; by path, what became of each.
 
-    Raises DeployError, before anything is written, for files that somebody changed, unless `force`; and
-    OSError as the system does.
+    Raises DeployError, before anything is written, for a link that leads out of the folder, and for files
+    that somebody changed, unless `force`; and OSError as the system does.
     """
+    _want_within(folder, files)
     changed = [] if force else changed_by_hand(folder, files)
     if changed:
         raise DeployError(
@@ -48,11 +50,22 @@ def put(folder: Path, files: Sequence[DeployedFile], *, force: bool = False) -> 
         )
     known = _known(folder)
     outcomes: dict[str, Outcome] = {}
-    for file in files:
-        outcomes[file.path] = _put(folder / file.path, file)
-        known[file.path] = _digest(file.text.encode())
-    _put(folder / WRITTEN, DeployedFile(WRITTEN, json.dumps(known, indent=1, sort_keys=True) + "\n", ""))
+    try:
+        for file in files:
+            outcomes[file.path] = _put(folder / file.path, file)
+            known[file.path] = _digest(file.text.encode())
+    finally:  # on a full disk, too, what was written is not taken for somebody's change the next time
+        if outcomes:
+            content = json.dumps(known, indent=1, sort_keys=True) + "\n"
+            _put(folder / WRITTEN, DeployedFile(WRITTEN, content, ""))
     return outcomes
+
+
+def _want_within(folder: Path, files: Iterable[DeployedFile]) -> None:
+    whole = Path(os.path.realpath(folder))
+    for parent in dict.fromkeys((folder / file.path).parent for file in files):
+        if not Path(os.path.realpath(parent)).is_relative_to(whole):
+            raise DeployError(f"{parent}: is a link that leads out of {folder}; nothing was written")
 
 
 def _put(path: Path, file: DeployedFile) -> Outcome:
