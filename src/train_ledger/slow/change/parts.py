@@ -1,0 +1,67 @@
+"""Which part of the steps changed, and when?"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+
+import numpy as np
+
+from train_ledger.slow.change.point import Change, change
+from train_ledger.slow.table import StepTable
+from train_ledger.slow.table.joining import side_by_side
+from train_ledger.slow.table.step_table import Flags, Floats
+
+__all__ = ["PARTS", "changes_of", "series_of"]
+
+PARTS = (
+    "step_time_s", "compute_s", "comm_wait_s", "data_wait_s", "log_s", "gc_s", "ckpt_s", "fwd_s", "bwd_s",
+    "opt_s",
+)  # fmt: skip
+
+_OF_STEP = 0.02
+_FEW_COLLECT = 0.3
+
+
+def series_of(table: StepTable, name: str) -> Floats:
+    """Seconds of a part in each step, in the median of the ranks; compute_s without log_s and gc_s."""
+    values = table.of(name)
+    if name == "compute_s":
+        values = np.maximum(values - np.nan_to_num(table.of("log_s")) - np.nan_to_num(table.of("gc_s")), 0.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # of a step that nobody told
+        return np.asarray(np.nanmedian(values, axis=0)) if len(values) else np.zeros(len(table.steps))
+
+
+def wanted_of(table: StepTable, name: str) -> Flags:
+    """The steps by which a part is judged: steady ones, and for all but gc_s those without a collection."""
+    wanted = table.steady
+    if name == "ckpt_s":
+        wanted = ~(table.marks.restart | table.marks.warm_up | table.marks.evaluation)
+    collects = table.marks.gc
+    return wanted & ~collects if name != "gc_s" and collects.mean() < _FEW_COLLECT else wanted
+
+
+def changes_of(table: StepTable, baseline: StepTable | None = None) -> Mapping[str, Change]:
+    """By part what changed within the table, or since an earlier steady state that is put before it.
+
+    The step counts where it changed by more than 5 %, a part of it where that is more than 2 % of the step.
+    """
+    whole = table if baseline is None else side_by_side([baseline, table])
+    steady = whole.of("step_time_s")[:, whole.steady]
+    step_s = float(np.nanmedian(steady)) if np.isfinite(steady).any() else np.nan
+    found: dict[str, Change] = {}
+    for name in PARTS:
+        if not whole.tells(name):
+            continue
+        of_step = name == "step_time_s"
+        seen = change(
+            series_of(whole, name),
+            whole.steps,
+            wanted_of(whole, name),
+            effect=0.05 if of_step else 0.0,
+            least=0.0 if of_step else _OF_STEP * step_s,
+        )
+        if seen is not None:
+            found[name] = seen
+    return found

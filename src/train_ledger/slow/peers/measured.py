@@ -1,0 +1,161 @@
+"""How far was each rank off its peers, by every figure that the gates ask for?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from train_ledger.config import Alerts
+from train_ledger.slow.peers.lengths import Explained, by_lengths
+from train_ledger.slow.peers.ratios import FEWEST, LIMIT, log_ratios, others_median, run_sums, spread
+from train_ledger.slow.peers.work import OwnWork, own_work
+from train_ledger.slow.table import StepTable
+from train_ledger.slow.table.step_table import Flags, Floats, Ints
+
+__all__ = ["Measured", "measured", "median_of"]
+
+_MOST_STEPS = 200
+_BASELINE_STEPS = 20
+_WAITS_SHARE = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Figures of ranks × steady steps, and of ranks; `table` has these steps alone.
+
+    `raw` are the log-ratios of own work to that of the peers of the stage, `ratios` the same without what
+    tokens explain, `risen` those of each rank's work over its own earlier (NaN where nothing is earlier);
+    `recent` the newest steps of each rank by which it is judged. `groups` has the stage of each rank.
+    """
+
+    table: StepTable
+    work: OwnWork
+    groups: Ints
+    raw: Floats
+    ratios: Floats
+    risen: Floats
+    explained: Explained | None
+    recent: Flags
+    spreads: Floats
+    sums: Floats
+    excess_s: Floats
+    waits_less_s: Floats | None
+
+    @property
+    def is_judged(self) -> Flags:
+        """Which ranks told as many steps as it takes."""
+        told: Flags = np.isfinite(self.ratios) & self.recent
+        return np.asarray(told.sum(axis=1) > 0)
+
+    def off(self, ratios: Floats, sums: Floats, alerts: Alerts) -> Flags:
+        """Which ranks pass the gates: far enough off, in nearly all steps, for long, and at a cost."""
+        least = np.log1p(alerts.outlier_effect)
+        far = (ratios > least) & self.recent
+        share = _share(far, self.recent)
+        ratio = median_of(ratios, self.recent)
+        good = (share >= alerts.outlier_share) & (ratio >= least) & (sums[:, -1] >= LIMIT)
+        return np.asarray(good & (self.impact >= alerts.outlier_impact))
+
+    @property
+    def impact(self) -> Floats:
+        """What each rank's excess costs, as a share of the step."""
+        step_s = np.nanmedian(self.work.step_s) if np.isfinite(self.work.step_s).any() else np.nan
+        return median_of(self.excess_s, self.recent) / step_s
+
+    def share(self, row: int, alerts: Alerts) -> float:
+        """In which share of the newest steps a rank was far enough off."""
+        far = (self.ratios[row] > np.log1p(alerts.outlier_effect)) & self.recent[row]
+        return float(far.sum() / max(1, self.recent[row].sum()))
+
+    def has_risen(self, row: int) -> bool | None:
+        """Whether a rank was less off at first; None where nothing is earlier."""
+        risen = median_of(self.risen[row : row + 1], self.recent[row : row + 1])[0]
+        off = median_of(self.ratios[row : row + 1], self.recent[row : row + 1])[0]
+        if not np.isfinite(risen):
+            return None
+        return bool(risen >= (_WAITS_SHARE * off if np.isfinite(off) else 0.0))
+
+
+def measured(table: StepTable, alerts: Alerts) -> Measured | None:
+    """The figures of the newest steady steps; None where nothing is told of the ranks' own work."""
+    steady = table.columns(table.steady).newest(_MOST_STEPS)
+    work = own_work(steady)
+    if work is None or not len(steady.steps):
+        return None
+    if work.by == "parts":
+        work = _with_common(work)
+    groups = np.array([-1 if stage is None else stage for stage in steady.stages], dtype=np.int64)
+    raw = log_ratios(work.seconds, groups)
+    explained = by_lengths(steady, raw, groups)
+    ratios = raw if explained is None else raw - explained.ratios
+    recent = _newest(np.isfinite(work.seconds), max(2, alerts.outlier_least_steps))
+    spreads = spread(ratios, groups)
+    own = np.where(np.isfinite(ratios), ratios, 0.0)
+    waits_s = work.waits_s
+    return Measured(
+        steady,
+        work,
+        groups,
+        raw,
+        ratios,
+        _risen(work.seconds, alerts.outlier_least_steps),
+        explained,
+        recent,
+        spreads,
+        run_sums(ratios, spreads),
+        work.seconds * (1 - np.exp(-own)),
+        None if waits_s is None else _less(waits_s, groups),
+    )
+
+
+def _with_common(work: OwnWork) -> OwnWork:
+    """Where computing is not known, all pass for computing as long as the one with least time for it."""
+    with np.errstate(invalid="ignore"):
+        left_s = np.where(np.isfinite(work.step_s), np.maximum(work.step_s - work.seconds, 0.0), np.inf)
+    common_s = left_s.min(axis=0)
+    common_s[~np.isfinite(common_s)] = np.nan
+    parts = {**work.parts, "compute": np.broadcast_to(common_s, work.seconds.shape)}
+    return OwnWork(work.seconds + common_s, parts, work.step_s, work.waits_s, work.by)
+
+
+def _newest(told: Flags, count: int) -> Flags:
+    """The last `count` steps that each rank told; none of a rank that told fewer."""
+    from_end = np.cumsum(told[:, ::-1], axis=1)[:, ::-1]
+    enough = told.sum(axis=1) >= count
+    return np.asarray(told & (from_end <= count) & enough[:, None])
+
+
+def _risen(seconds: Floats, least: int) -> Floats:
+    """The log-ratio of each rank's work over its own first, beside the same of all other ranks."""
+    first = seconds[:, : max(0, seconds.shape[1] - 2 * least)]
+    told = np.isfinite(first).sum(axis=1) >= _BASELINE_STEPS
+    if told.sum() < FEWEST:
+        return np.full(seconds.shape, np.nan)
+    usual = np.full(len(seconds), np.nan)
+    usual[told] = np.nanmedian(first[told], axis=1)
+    return log_ratios(seconds / usual[:, None], np.zeros(len(seconds), dtype=np.int64))
+
+
+def _less(waits_s: Floats, groups: Ints) -> Floats:
+    """How much less each rank waited than the median of the others of its group."""
+    found = np.full(waits_s.shape, np.nan)
+    for group in np.unique(groups[groups >= 0]):
+        members = np.flatnonzero(groups == group)
+        if len(members) >= FEWEST:
+            found[members] = others_median(waits_s[members]) - waits_s[members]
+    return found
+
+
+def median_of(values: Floats, wanted: Flags) -> Floats:
+    """The median of each row's wanted values; NaN where none is told."""
+    chosen = np.where(wanted, values, np.nan)
+    found = np.full(len(chosen), np.nan)
+    told = np.isfinite(chosen).any(axis=1)
+    if told.any():
+        found[told] = np.nanmedian(chosen[told], axis=1)
+    return found
+
+
+def _share(far: Flags, recent: Flags) -> Floats:
+    return np.asarray(far.sum(axis=1) / np.maximum(1, recent.sum(axis=1)))
