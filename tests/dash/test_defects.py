@@ -12,9 +12,13 @@ from typing import Any
 
 import pytest
 
+from dash.backtest.made import Made
 from dash.promtool import counting, needs_promtool, replay, series, steady
-from train_ledger.config import Alerts
+from train_ledger.config import Alerts, Config
+from train_ledger.dash.exposition import Exposition
 from train_ledger.dash.rules.hardware import HARDWARE_RULES
+from train_ledger.ledger import Fold
+from train_ledger.ledger.state import RunState
 
 Series = list[dict[str, str]]
 NOBODY: list[dict[str, str]] = []
@@ -208,3 +212,53 @@ def test_b6_a_card_that_was_replaced_is_not_one_that_is_gone(tmp_path: Path) -> 
 def test_b8_whose_port_it_is(given: Series, hosts: list[str], tmp_path: Path) -> None:
     named = [{"run": "r42", "host": host, "device": "mlx5_0"} for host in hosts]
     judge_hardware(tmp_path, given, {"NicErrors at 15": named})
+
+
+# -- the end of a run
+
+
+def ends(rank: int, node: str, at: float | None, minutes: float = 120) -> Series:
+    """A host whose rank completes steps for ten minutes, and says `at` which minute that it has ended."""
+    of_exporter = {"instance": f"{node}:9466"}
+    over = steady(0, minutes) if at is None else then((0, at), (1, minutes - at))
+    return [
+        series("train_exporter_clock_seconds", counting(0, minutes), **of_exporter),
+        series("train_run_finished", over, **of_exporter),
+        series("train_stall_threshold_seconds", steady(90, minutes), **of_exporter),
+        series("train_restart_total", steady(0, minutes), **of_exporter),
+        series(
+            "train_last_step_completed_timestamp_seconds",
+            f"{counting(0, 10)} {steady(600, minutes - 10)}",
+            rank=rank,
+            **of_exporter,
+        ),
+    ]
+
+
+@needs_promtool
+@pytest.mark.slow
+def test_d39_a_run_that_ended_is_quiet_for_as_long_as_its_sidecars_live(tmp_path: Path) -> None:
+    """Also after its keeper, who knew of all ranks, was forgotten; and where there never was one."""
+    keeper = series("train_run_finished", f"{then((0, 10), (1, 2))}", instance="keeper:9467")
+    for others in ([keeper], []):
+        given = [*ends(0, "n0", 10), *ends(8, "n1", 11), *others]
+        replay(tmp_path, given, {f"TrainingStepStalled at {minute}": NOBODY for minute in (12, 60, 115)})
+
+
+@needs_promtool
+@pytest.mark.slow
+def test_a_host_whose_ranks_ended_does_not_hide_that_the_others_hang(tmp_path: Path) -> None:
+    given = [*ends(0, "n0", 10), *ends(8, "n1", None)]
+    replay(tmp_path, given, {"TrainingStepStalled at 12": ["r42"], "TrainingStepStalled at 90": ["r42"]})
+
+
+def test_d39_a_sidecar_says_of_its_own_ranks_that_they_ended() -> None:
+    """It never sees the run_end of the others, and world_size counts them, too."""
+    run = Made().start().go(60).event("run_end")
+    sidecar = Fold("r42", Config(), {"world_size": 4}, is_part=True)
+    for known in run.known:
+        if known.what.host == "node1":
+            known.fold_into(sidecar)
+    over = sidecar.state(run.t + 2000)
+    assert (over.state, over.finished) == ("finished", True)
+    assert "train_run_finished" not in Exposition(Config()).text(RunState("r42", 0.0, is_part=True))

@@ -169,6 +169,7 @@ def test_every_metric_that_the_rules_read_is_exported() -> None:
     state = replace(state, productive=Productive(T0, 400.0, 0.67))
     state = with_rank(state, 3, gone_t=T0 + 590)
     state = with_rank(state, 1, data_wait_fraction=0.2, fragmented=Fragmented(3.0, 1e9))
+    state = with_rank(state, 0, values=dict.fromkeys(FIELDS, 1.0))
     exported = {name for name, _ in exposed(state)}
     read = set(re.findall(r"(?<![\w:])train_\w+(?![\w:])", alerts_yml(Config().alerts)))
     assert len(read) > 8

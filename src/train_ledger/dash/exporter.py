@@ -70,7 +70,7 @@ class Exporter:
         self._clock = clock
         self._files = RunFacts(run_dir, hosts)
         self._liveness = Liveness()
-        self._fold = Fold(self._run_name, config, run)
+        self._fold = Fold(self._run_name, config, run, is_part=hosts is not None)
         self._exposition = Exposition(config)
         self._snapshot: _Snapshot | None = None
         self._remarks: list[str] = []

@@ -12,10 +12,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from operator import is_
 
-from train_ledger.config import Config
+from train_ledger.config import Alerts, Config
 from train_ledger.dash.conditions import (
     exported_due_t,
     first_started_t,
+    knows_usual_interval,
     last_loss_finite,
     lost_ranks,
     restarts_since,
@@ -137,7 +138,12 @@ class Exposition:
             "After this time without a completed step the run counts as stalled, in the phase it is in now.",
             state.stall_threshold_s,
         )
-        yield "train_run_finished", gauge, "1 once the run has come to its end.", float(state.finished)
+        yield (
+            "train_run_finished",
+            gauge,
+            "1 once the run, or all of it that is followed here, has come to its end.",
+            None if state.is_part and not state.ranks else float(state.finished),
+        )
         yield (
             "train_run_started_timestamp_seconds",
             gauge,
@@ -157,8 +163,9 @@ class Exposition:
         yield (
             "train_ckpt_due_timestamp_seconds",
             gauge,
-            "By when the next checkpoint should be saved, going by the run's own intervals.",
-            exported_due_t(state, alerts),
+            "By when the next checkpoint should be saved, going by the run's own intervals; NaN while a run "
+            "stands, which owes none.",
+            _due_t(state, alerts),
         )
         yield (
             "train_ckpt_slow_saves",
@@ -211,6 +218,12 @@ class Exposition:
             taken.add(metric)
             room -= len(samples)
             yield family(metric, "gauge", f"Field {escaped(name)} of the signal lines.", samples)
+
+
+def _due_t(state: RunState, alerts: Alerts) -> float | None:
+    """Never left out once it was there: what a dead exporter said last would come back."""
+    due_t = exported_due_t(state, alerts)
+    return math.nan if due_t is None and knows_usual_interval(state) else due_t
 
 
 def _newest(members: list[_Member], name: str) -> float | None:

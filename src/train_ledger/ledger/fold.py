@@ -49,11 +49,14 @@ class Fold:
 
     `add` takes facts of any rank and attempt; lines of an attempt that is over move nothing but what is known
     of that attempt, and those of one that has not begun wait for it (see `starts`). `state(t)` is the run as
-    known now, at the moment `t` (unix seconds).
+    known now, at the moment `t` (unix seconds). `is_part`: only the ranks of some hosts are folded.
     """
 
-    def __init__(self, run: str, config: Config, run_json: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, run: str, config: Config, run_json: Mapping[str, Any] | None = None, *, is_part: bool = False
+    ) -> None:
         self._alerts, self._config = config.alerts, config
+        self._is_part = is_part
         self._hardware = HardwareFold()
         self.meet(run, run_json or {})
         self.forget()
@@ -283,6 +286,7 @@ class Fold:
             attempts=attempts,
             checkpoints=self._saves.shown(current, self._on_zero),
             by_logs=by_logs,
+            is_part=self._is_part,
             productive=self._course.productive(
                 t, self._alerts.effective_window_s, self._attempts, self._leads
             ),

@@ -58,12 +58,13 @@ def _newest(ranks: list[RankState]) -> float:
 def _finished(run: RunState, _: Alerts) -> float | None:
     """Every rank said run_end; or most did, and the processes of the others are gone without an error.
 
-    What is said for all of them is said by all.
+    What is said for all of them is said by all. Who follows the ranks of some hosts says it of these.
     """
     ended = _finished_ranks(run)
     if any(rank.speaks_for_all for rank in ended):
         return None if any(map(_raised, run.ranks.values())) else _newest(ended)
-    if len(ended) * 2 <= max(len(run.ranks), run.world_size or 0):
+    of_others = 0 if run.is_part else run.world_size or 0
+    if len(ended) * 2 <= max(len(run.ranks), of_others):
         return None
     others = [rank for rank in run.ranks.values() if not rank.ended or _raised(rank)]
     over = all(rank.gone_t is not None and not _raised(rank) for rank in others)

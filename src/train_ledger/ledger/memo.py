@@ -61,7 +61,7 @@ _MODULES: tuple[ModuleType, ...] = (
 _DERIVED = frozenset({"_shown"})
 """Attributes that are worked out again when they are asked for."""
 
-_GIVEN = frozenset({"run", "_alerts", "_config", "_given", "_started", "_world_size"})
+_GIVEN = frozenset({"run", "_alerts", "_config", "_given", "_is_part", "_started", "_world_size"})
 """What a fold is made with, and takes from the configuration and run.json of now."""
 
 _SCALARS = frozenset({type(None), bool, float, str, bytes})

@@ -145,7 +145,8 @@ class RunState:
     for that rank; None outside the phases that raise the limit. `since_t` is since when the run has been in
     `state`; of a stall, when the last step was completed.
     `ranks` holds those that were heard in this attempt. `by_logs` says that logs tell of them, in which most
-    are not named at all and some now and then: their silence means nothing. `speed` is how its pace develops.
+    are not named at all and some now and then: their silence means nothing. `is_part` says that only the
+    ranks of some hosts are followed: of the others nothing is known. `speed` is how its pace develops.
     `unreadable` says why the run cannot be read now, since `unreadable_since_t`; whoever follows it fills it
     in, since no fact can tell.
     `productive` is None where nothing was heard of the run. `data_regress_total` counts how often it went on
@@ -171,6 +172,7 @@ class RunState:
     attempts: tuple[Attempt, ...] = ()
     checkpoints: Checkpoints = field(default_factory=Checkpoints)
     by_logs: bool = False
+    is_part: bool = False
     productive: Productive | None = None
     unreadable: str | None = None
     unreadable_since_t: float | None = None

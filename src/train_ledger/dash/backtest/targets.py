@@ -82,7 +82,7 @@ class Sidecar:
     ) -> None:
         self.target = target
         self._run = labels(run=run)
-        self._fold = Fold(run, config, run_json)
+        self._fold = Fold(run, config, run_json, is_part=bool(host))
         self._exposition = Exposition(config)
         self._lead_s = 0.0
 

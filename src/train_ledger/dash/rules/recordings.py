@@ -30,6 +30,9 @@ def age_of(metric: str) -> str:
     return f"time() - {of('', corrected)}"
 
 
+_FINISHED = of("", remembered("train_run_finished"))
+_OF_SIDECARS = "last_over_time(train_exporter_clock_seconds[$lookback])"
+
 SHARED_RECORDINGS: tuple[Recording, ...] = (
     Recording("train:judge_awake:bool", "vector(1)"),
     Recording(
@@ -69,7 +72,15 @@ or label_replace(
         of("max by (run)", remembered("train_stall_threshold_seconds"))
         + "\nor on (run) 0 * run:train_step_age:seconds + $start_up_limit_s",
     ),
-    Recording("run:train_run_finished:bool", of("max by (run)", remembered("train_run_finished"))),
+    # Each sidecar knows of its own host's ranks: it is over when all of them say so, or who knows them all.
+    Recording(
+        "run:train_run_finished:bool",
+        of(
+            "max by (run)",
+            f"{of('min by (run)', f'{_FINISHED} and on (instance) {_OF_SIDECARS}')}\n"
+            f"or {_FINISHED} unless on (instance) {_OF_SIDECARS}",
+        ),
+    ),
     Recording("run:train_run_age:seconds", of("max by (run)", age_of("train_run_started_timestamp_seconds"))),
     Recording("run:train_step:last", of("max by (run)", remembered("train_step"))),
     Recording("run:train_restart:count", of("max by (run)", remembered("train_restart_total"))),
