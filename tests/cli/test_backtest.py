@@ -119,6 +119,27 @@ def test_a_page_that_did_not_come_is_missed(healthy: fleet.Fleet, tmp_path: Path
     assert "missed\n  - healthy: power at 2027-" in ended.stdout
 
 
+def test_a_run_that_cannot_be_read_stops_none_of_the_others(
+    hung: fleet.Fleet, healthy: fleet.Fleet, tmp_path: Path
+) -> None:
+    broken, gone = tmp_path / "broken", tmp_path / "gone"
+    broken.mkdir()
+    (broken / "run.json").write_text("[]")
+    ended = backtest(broken, hung.run_dir.path, gone, healthy.run_dir.path, "--json")
+    answer = json.loads(ended.stdout)
+    assert [it["run"] for it in answer["runs"]] == ["hung", "healthy"]
+    assert [it["path"] for it in answer["not_judged"]] == [str(broken), str(gone)]
+    assert (answer["totals"]["runs"], ended.exit_code) == (2, 2)
+    assert [line.split(": ")[1] for line in ended.stderr.splitlines()] == [f"{broken}/run.json", str(gone)]
+
+
+def test_what_was_not_judged_stands_in_the_report(hung: fleet.Fleet, tmp_path: Path) -> None:
+    shown = backtest(hung.run_dir.path, tmp_path / "gone").stdout
+    assert shown.startswith("1 of 1 incidents found, after 10")
+    assert "; 1 run not judged\n" in shown
+    assert f"not judged\n  - {tmp_path}/gone: " in shown
+
+
 @needs_promtool
 def test_prometheus_says_the_same(hung: fleet.Fleet) -> None:
     ours, theirs = (

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -12,7 +14,8 @@ from train_ledger.answer import ExitCode
 from train_ledger.cli.options import Json, moment
 
 if TYPE_CHECKING:
-    from train_ledger.dash.backtest import Backtest, Engine, PastIncident, Span
+    from train_ledger.dash.backtest import Backtest, Engine, NotJudged, PastIncident, Span
+    from train_ledger.dash.backtest.many import Judge
 
 __all__ = ["backtest"]
 
@@ -68,10 +71,11 @@ def backtest(
 
     Each run is replayed in its own time through the rules as they are, or with other thresholds beside them:
     which alerts fired when, which incidents were found how soon, and which pages were for nothing. Without
-    --incidents they are read off each run itself: it stood still, its attempt ended for good, it was
-    restarted again and again, a loss was not finite, a save failed. Each line of the FILE may say "until"
-    when it lasted, too. The embedded judge takes less than a minute for a day of 16 ranks, Prometheus many.
-    Exit status 1: an incident was missed, or a page was for nothing.
+    --incidents they are read off each run itself, by a measure for each kind that asks no alert
+    (docs/backtest.md). Each line of the FILE may say "until" when it lasted, too, and a "kind". Several runs
+    are judged beside each other; one that cannot be read stops none of the others. The embedded judge takes
+    less than a minute for a day of 16 ranks, Prometheus several. Exit status 1: an incident was missed, or a
+    page was for nothing; else 2: a run could not be judged.
 
     \b
     Example:
@@ -79,29 +83,71 @@ def backtest(
       train-ledger backtest runs/* --set stall_floor_s=60 --incidents incidents.jsonl
       train-ledger backtest runs/r42 --engine prometheus --json
     """
-    from train_ledger.cli.leave import BadInputError
+    from train_ledger.cli.leave import BadInputError, complain
     from train_ledger.cli.output import show, show_report
     from train_ledger.dash import backtest as room
     from train_ledger.render import as_json
 
     if since is not None and until is not None and since >= until:
         raise BadInputError("--since is not before --until: nothing lies between them")
+    _check(set_ or [])
     try:
         told = None if incidents is None else room.incidents_in(incidents)
-        tests = [_tested(run, engine, room.Span(since, until), told, set_ or []) for run in runs]
+        if engine == "prometheus":
+            room.promtool()
     except (room.IncidentsError, room.PromtoolError) as error:
         raise BadInputError(str(error)) from error
+    span = room.Span(since, until)
+    judge = partial(_tested, engine=engine, span=span, incidents=told, settings=tuple(set_ or ()))
+    tests, not_judged = _judged(runs, judge)
+    for it in not_judged:
+        complain(it.why if it.path in it.why else f"{it.path}: {it.why}")
+    if not tests:
+        return ExitCode.BAD_INPUT
     if json:
-        show(as_json(room.answer(tests)))
+        show(as_json(room.answer(tests, not_judged)))
     else:
-        show_report(room.report(tests, set_ or []))
-    if all(it.since_t is None for it in tests):
-        return ExitCode.CANNOT_TELL
-    return ExitCode.NOTHING_WRONG if all(it.is_right for it in tests) else ExitCode.TROUBLE
+        show_report(room.report(tests, set_ or [], not_judged))
+    return _status(tests, not_judged)
+
+
+def _judged(runs: Sequence[Path], judge: Judge) -> tuple[list[Backtest], list[NotJudged]]:
+    """What came of the runs, in their order, and those of which nothing did."""
+    from train_ledger.dash.backtest import Backtest, backtest_all
+
+    found: dict[int, Backtest | NotJudged] = {}
+    shows = len(runs) > 1 and sys.stderr.isatty()
+    for place, came in backtest_all(runs, judge):
+        found[place] = came
+        if shows:
+            end = "\n" if len(found) == len(runs) else ""
+            print(f"\r{len(found)} of {len(runs)} runs judged", end=end, file=sys.stderr, flush=True)
+    came_of = [found[place] for place in sorted(found)]
+    return (
+        [it for it in came_of if isinstance(it, Backtest)],
+        [it for it in came_of if not isinstance(it, Backtest)],
+    )
+
+
+def _status(tests: Sequence[Backtest], not_judged: Sequence[NotJudged]) -> int:
+    if not all(it.is_right for it in tests):
+        return ExitCode.TROUBLE
+    if not_judged:
+        return ExitCode.BAD_INPUT
+    timeless = all(it.since_t is None for it in tests)
+    return ExitCode.CANNOT_TELL if timeless else ExitCode.NOTHING_WRONG
+
+
+def _check(settings: Sequence[str]) -> None:
+    """Raises what is wrong with a setting, before any run is read."""
+    from train_ledger import config
+
+    config.with_alerts(config.Config(), dict(_named(it) for it in settings))
 
 
 def _tested(
     run: Path,
+    *,
     engine: Engine,
     span: Span,
     incidents: Mapping[str, Sequence[PastIncident]] | None,

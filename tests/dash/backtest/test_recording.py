@@ -6,11 +6,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from train_ledger.chaos import fleet
 from train_ledger.config import Config
-from train_ledger.dash.backtest import backtest, record
+from train_ledger.dash.backtest import Span, backtest, record
 from train_ledger.facts import Event, Fault, HardwareReading
-from train_ledger.run_dir import RunDir
+from train_ledger.run_dir import RunDir, RunDirError
 
 T0 = 1_764_000_000.0
 
@@ -50,6 +52,27 @@ def test_hardware_is_known_by_the_clock_of_its_host(tmp_path: Path) -> None:
     assert [round(it.t - job.t) for it in known] == [0, 1]
     assert isinstance(known[0].what, HardwareReading)
     assert isinstance(known[1].what, Fault)
+
+
+def test_a_host_whose_clock_stood_elsewhere_makes_no_run_of_many_years(tmp_path: Path) -> None:
+    run_dir = run_of(tmp_path, {0: [{"t": T0 + 5 * step, "step": step} for step in range(1, 50)]})
+    run_dir.hardware.mkdir()
+    looks = [{"t": t, "host": "n0", "gpu": 0, "by": "nvml", "DCGM_FI_DEV_GPU_TEMP": 50} for t in (0, T0, 9e10)]
+    (run_dir.hardware / "n0.jsonl").write_text("".join(json.dumps(look) + "\n" for look in looks))
+    recording = record(run_dir)
+    assert recording.ended_t - recording.began_t < 600
+    assert "2 lines of hardware" in recording.not_observed[-1]
+
+
+def test_a_run_that_was_taken_up_after_years_is_judged_where_one_says(tmp_path: Path) -> None:
+    later_t = T0 + 400 * 86_400
+    lines = [{"t": t0 + 5 * step, "step": step} for t0 in (T0, later_t) for step in range(1, 50)]
+    again = {"t": later_t, "event": "run_start", "attempt": 1, "host": "n0", "pid": 7}
+    lines = [*lines[:49], again, *({**line, "attempt": 1} for line in lines[49:])]
+    run_dir = run_of(tmp_path, {0: lines})
+    with pytest.raises(RunDirError, match=r"from 2025-11-\d\dT.* to 2026-12-.* --since and --until"):
+        backtest(run_dir, Config())
+    assert backtest(run_dir, Config(), span=Span(later_t)).hours > 0
 
 
 def test_a_folder_without_lines_tells_nothing(tmp_path: Path) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from train_ledger.dash.backtest.history import PastAlert
 from train_ledger.dash.backtest.incidents import IncidentsError, PastIncident, incidents_in
+from train_ledger.dash.backtest.many import NotJudged, backtest_all
 from train_ledger.dash.backtest.prometheus import alerts_by_prometheus
-from train_ledger.dash.backtest.promtool import PromtoolError
+from train_ledger.dash.backtest.promtool import PromtoolError, promtool
 from train_ledger.dash.backtest.recording import Recording, record
 from train_ledger.dash.backtest.replay import Known, Replay, evaluations
 from train_ledger.dash.backtest.report import answer, report
@@ -16,6 +17,7 @@ __all__ = [
     "Engine",
     "IncidentsError",
     "Known",
+    "NotJudged",
     "PastAlert",
     "PastIncident",
     "PromtoolError",
@@ -25,8 +27,10 @@ __all__ = [
     "alerts_by_prometheus",
     "answer",
     "backtest",
+    "backtest_all",
     "evaluations",
     "incidents_in",
+    "promtool",
     "record",
     "report",
 ]

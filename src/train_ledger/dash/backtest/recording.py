@@ -19,6 +19,8 @@ from train_ledger.sources import read_run
 
 __all__ = ["Recording", "record"]
 
+_DAY_S = 86_400.0
+
 _NOT_SEEN = (
     "deaths of processes of which no line tells: a keeper sees them in the process table, and writes no fact "
     "of them"
@@ -59,6 +61,7 @@ def record(run_dir: RunDir) -> Recording:
     run_json = run_dir.read_run()
     reading = read_run(run_dir, hardware_bytes=None)
     known, untimed = _known(reading.facts, reading.hardware)
+    known, apart = _of_the_run(known)
     run = run_dir.name_in(run_json)
     ended_t = known[-1].t if known else math.nan
     said = [*reading.not_read, _NOT_SEEN]
@@ -66,7 +69,22 @@ def record(run_dir: RunDir) -> Recording:
         said.append(_RECKONED)
     if untimed:
         said.append(f"{untimed} lines that carry no time: when they came is not known, so they are left out")
+    if apart:
+        said.append(f"{apart} lines of hardware of over a day before or after all lines of the ranks")
     return Recording(run, run_json, tuple(known), ended_t, tuple(said), reading.by_logs)
+
+
+def _of_the_run(known: list[Known]) -> tuple[list[Known], int]:
+    """What hosts told about the time in which ranks told anything, and how much was told beside it.
+
+    A host whose clock stood at 1970 until it was set would make the run one of many years.
+    """
+    told_t = [it.t for it in known if not it.of_host]
+    if not told_t:
+        return known, 0
+    begin_t, end_t = told_t[0] - _DAY_S, told_t[-1] + _DAY_S
+    found = [it for it in known if begin_t <= it.t <= end_t]
+    return found, len(known) - len(found)
 
 
 def _known(facts: Iterable[Fact], hardware: Iterable[HardwareReading | Fault]) -> tuple[list[Known], int]:

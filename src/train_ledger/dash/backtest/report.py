@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
 from typing import Any
 
+from train_ledger.dash.backtest.many import NotJudged
 from train_ledger.dash.backtest.outcome import Outcome, totals
 from train_ledger.dash.backtest.trial import Backtest
 from train_ledger.render import Report, harmless, moment
@@ -15,35 +17,45 @@ __all__ = ["answer", "report"]
 _HEAD = ("run", "hours", "incidents", "found", "median s", "max s", "pages", "false")
 
 
-def answer(tests: Sequence[Backtest]) -> dict[str, Any]:
-    """All of it for a script: of one run its own record, of several a list of them with their totals."""
-    if len(tests) == 1:
+def answer(tests: Sequence[Backtest], not_judged: Sequence[NotJudged] = ()) -> dict[str, Any]:
+    """All of it for a script: of one run its own record, of several a list of them with their totals.
+
+    `not_judged` are those of several that could not be.
+    """
+    if len(tests) == 1 and not not_judged:
         return tests[0].to_json()
     befores = [it.before for it in tests if it.before is not None]
     return {
         "runs": [it.to_json() for it in tests],
+        "not_judged": [asdict(it) for it in not_judged],
         "totals": _totals(tests),
         **({"before": {"totals": _totals(befores)}} if befores else {}),
     }
 
 
-def report(tests: Sequence[Backtest], settings: Sequence[str] = ()) -> Report:
+def report(
+    tests: Sequence[Backtest], settings: Sequence[str] = (), not_judged: Sequence[NotJudged] = ()
+) -> Report:
     """A table with a line a run, what was missed, and which pages were for nothing.
 
-    `settings` are the thresholds that were tried, as they were given.
+    `settings` are the thresholds that were tried, as given; `not_judged` are runs that could not be judged.
     """
     befores = [it.before for it in tests if it.before is not None]
     judged = any(it.since_t is not None for it in tests)
     right = all(it.is_right for it in tests)
-    tone: Tone = "unsure" if not judged else "fine" if right else "trouble"
+    tone: Tone = "unsure" if not judged else "trouble" if not right else "unsure" if not_judged else "fine"
     sections = [Section("", (Frames(tuple(_table(tests)), title=", ".join(settings)),))]
     if befores:
         sections.append(Section("", (Frames(tuple(_table(befores)), title="as it is configured now"),)))
         sections += points("what changes", _changes(tests))
     sections += points("missed", _missed(tests))
     sections += points("for nothing", _false(tests))
+    sections += points("not judged", (f"{it.path}: {it.why}" for it in not_judged))
     sections += points("not observed", (f"{it.run}: {said}" for it in tests for said in it.not_observed))
-    return Report(_verdict(_totals(tests)) if judged else "nothing could be judged", tone, tuple(sections))
+    verdict = _verdict(_totals(tests)) if judged else "nothing could be judged"
+    if judged and not_judged:
+        verdict += f"; {len(not_judged)} run{'s' if len(not_judged) > 1 else ''} not judged"
+    return Report(verdict, tone, tuple(sections))
 
 
 def _totals(tests: Sequence[Backtest]) -> dict[str, Any]:

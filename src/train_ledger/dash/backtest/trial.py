@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any, Literal
 
 from train_ledger.config import Config
@@ -15,7 +16,7 @@ from train_ledger.dash.backtest.prometheus import alerts_by_prometheus
 from train_ledger.dash.backtest.recording import Recording, record
 from train_ledger.dash.backtest.replay import Replay
 from train_ledger.dash.backtest.signs import signs_in
-from train_ledger.run_dir import RunDir
+from train_ledger.run_dir import RunDir, RunDirError
 
 __all__ = ["Backtest", "Engine", "Span", "backtest"]
 
@@ -23,6 +24,14 @@ Engine = Literal["embedded", "prometheus"]
 
 
 _NOTHING = "no line of it has a time, so nothing could be judged"
+
+
+_MOST_EVALUATIONS = 2_000_000
+"""116 days at every 5 s."""
+
+
+class SpanError(RunDirError):
+    """A run that lasted longer than can be judged; the text says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +109,7 @@ def backtest(
     """Judge a recorded run again by its configuration, and where there is one by the one to be `tried`.
 
     `incidents` are those that somebody wrote down, by the names of their runs; None: they are read off each
-    run. Raises RunDirError where run.json cannot be used, and PromtoolError.
+    run. Raises RunDirError where run.json cannot be used, SpanError, and PromtoolError.
     """
     recording = record(run_dir)
     if not recording.known:
@@ -143,6 +152,10 @@ def _played(replay: Replay, recording: Recording, span: Span) -> tuple[float, fl
     for _ in replay.play(recording.known, span.until_t, since_t=since_t):
         pass
     return since_t, span.until_t
+
+
+def _moment(t: float) -> str:
+    return f"{datetime.fromtimestamp(max(0.0, t), UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def _replayed(recording: Recording, config: Config, within: tuple[float, float]) -> tuple[PastAlert, ...]:

@@ -52,7 +52,7 @@ def _all(lines: Lines, recording: Recording, config: Config) -> Iterator[PastInc
     baseline = read_number(recording.run_json.get("mfu_baseline"))
     yield from slower(lines, alerts)
     yield from mfu_low(lines, alerts, baseline)
-    yield from effective_low(lines, alerts, recording.began_t)
+    yield from effective_low(lines, alerts, lines.began_t)
     yield from data_position(lines, alerts)
     yield from saves_slow(lines, alerts)
     yield from saves_missing(lines, alerts)

@@ -52,8 +52,10 @@ class RankLines:
         return [*map(Completed, self.step_t, self.step_own_t, self.steps)]
 
     def phase_at(self, t: float) -> str | None:
-        """The phase that it had opened last, unless it had closed one since."""
-        return next((phase for at, phase in reversed(self.phases) if at <= t), None)
+        """The phase that it had opened last, unless it closed one since; start-up before its first step."""
+        told = next((phase for at, phase in reversed(self.phases) if at <= t), None)
+        begins = not self.step_t or self.step_t[0] > t
+        return "start_up" if begins and told is None else told
 
 
 @dataclass(slots=True)
@@ -162,3 +164,8 @@ class Lines:
         newest = self.newest
         ended_t = None if newest is None else newest.ended_t()
         return math.inf if ended_t is None else ended_t
+
+    @property
+    def began_t(self) -> float:
+        """When the first rank was heard."""
+        return min(it.began_t for it in self.attempts.values())

@@ -24,10 +24,27 @@ _CLEAR_S = 60.0
 
 
 class _Allowed(NamedTuple):
-    """For how long nothing may be heard, and what comes so shortly before the next line as to be beside it."""
+    """For how long nothing may be heard.
+
+    What comes within two usual steps before the next line is beside it. `by_steps`: others go on for no
+    longer than their steps usually take, so that a pause of all is none in which they went on.
+    """
 
     limit_s: float
-    beside_s: float
+    usual_step_s: float
+    by_steps: bool = False
+
+    def went_on_s(self, t: float, until_t: float, others: Sequence[Sequence[float]]) -> float:
+        """For how long any of the others went on in a gap, by the times at which each was heard."""
+        return max((self._one(t, until_t, times) for times in others), default=0.0)
+
+    def _one(self, t: float, until_t: float, times: Sequence[float]) -> float:
+        end = bisect_right(times, until_t - 2 * self.usual_step_s - 1.0)
+        steps = end - bisect_right(times, t)
+        if steps <= 0:
+            return 0.0
+        passed_s = times[end - 1] - t
+        return min(passed_s, steps * self.usual_step_s) if self.by_steps else passed_s
 
 
 def processes_gone(lines: Lines, alerts: Alerts) -> Iterator[PastIncident]:
@@ -41,8 +58,8 @@ def processes_gone(lines: Lines, alerts: Alerts) -> Iterator[PastIncident]:
                 yield from _seen_gone(rank.gone_t, over_t, alerts)
             elif rank.host is not None and rank.steps and peers:
                 limit_s = max(alerts.process_gone_s, _stall_s(usual_s, alerts))
-                steps = sorted(t for it in peers for t in it.step_t)
-                waits = _Allowed(limit_s, 2 * usual_s + 1.0)
+                steps = [it.step_t for it in peers]
+                waits = _Allowed(limit_s, usual_s, by_steps=True)
                 for t, until_t, went_on_s in _gaps(rank.heard, steps, over_t, [rank], waits, alerts):
                     clear = went_on_s > limit_s + _CLEAR_S + 2 * usual_s
                     yield PastIncident(t, "process_gone", until_t + alerts.keep_firing_s, clear=clear)
@@ -61,17 +78,16 @@ def hosts_silent(lines: Lines, alerts: Alerts) -> Iterator[PastIncident]:
         over_t = _over_t(lines, attempt)
         usual_s = _usual_step_s(attempt)
         limit_s = max(alerts.telemetry_lost_s, _stall_s(usual_s, alerts))
-        waits = _Allowed(limit_s, 2 * usual_s + 1.0)
+        waits = _Allowed(limit_s, usual_s)
         for host, ranks in _hosts(attempt).items():
             own = [t for rank in ranks for t in rank.heard]
             looks = [t for t in looked.get(host_key(host), ()) if attempt.began_t <= t <= over_t]
-            others = [
-                t for it, those in _hosts(attempt).items() if it != host for r in those for t in r.step_t
-            ]
+            others: list[Sequence[float]]
+            others = [it.step_t for it in attempt.ranks.values() if it.host and it.host != host]
             if looks:
-                others += [t for it, times in looked.items() if it != host_key(host) for t in times]
+                others += [times for it, times in looked.items() if it != host_key(host)]
             heard = sorted([*own, *looks])
-            for t, until_t, went_on_s in _gaps(heard, sorted(others), over_t, ranks, waits, alerts):
+            for t, until_t, went_on_s in _gaps(heard, others, over_t, ranks, waits, alerts):
                 yield PastIncident(
                     t,
                     "host_silent",
@@ -91,7 +107,7 @@ def _hosts(attempt: AttemptLines) -> dict[str, list[RankLines]]:
 
 def _gaps(
     heard: Sequence[float],
-    others: Sequence[float],
+    others: Sequence[Sequence[float]],
     over_t: float,
     ranks: Sequence[RankLines],
     waits: _Allowed,
@@ -103,8 +119,7 @@ def _gaps(
     for t, until_t in pairwise([*heard, over_t]):
         if until_t - t <= waits.limit_s or t >= ended_t:
             continue
-        newest = bisect_right(others, until_t - waits.beside_s) - 1
-        went_on_s = others[newest] - t if newest >= 0 else 0.0
+        went_on_s = waits.went_on_s(t, until_t, others)
         if went_on_s > max(waits.limit_s, _phase_s((it.phase_at(t) for it in ranks), alerts)):
             yield t, until_t, went_on_s
 
