@@ -239,6 +239,29 @@ def test_a_process_that_is_gone_for_two_minutes_and_no_new_attempt(tmp_path: Pat
 
 
 @needs_promtool
+def test_an_exporter_that_dies_does_not_bring_back_processes_that_were_gone_before_a_restart(
+    tmp_path: Path,
+) -> None:
+    up = series("train_process_up", f"{steady(1, 2)} {steady(0, 1.5)} {steady(1, 6)}", rank=1)
+    gone = series("train_process_gone_timestamp_seconds", f"_x25 {steady(115, 1.5)} stale", rank=1)
+    replay(
+        tmp_path,
+        [*node(stops=30, alive=10), up, gone],
+        {"TrainingProcessGone at 9": NO, "TrainingProcessGone at 11": NO, "TrainingProcessGone at 20": NO},
+    )
+
+
+@needs_promtool
+def test_an_exporter_that_dies_while_a_run_stands_makes_no_checkpoint_overdue(tmp_path: Path) -> None:
+    due = series("train_ckpt_due_timestamp_seconds", f"{steady(400, 6)} {' '.join(['NaN'] * 48)}")
+    replay(
+        tmp_path,
+        [*node(stops=6, alive=10), due],
+        {"CheckpointSaveFailed at 9": NO, "CheckpointSaveFailed at 11": NO, "CheckpointSaveFailed at 20": NO},
+    )
+
+
+@needs_promtool
 def test_a_restart_is_on_record_for_half_an_hour(tmp_path: Path) -> None:
     restarting = series("train_run_state", f"{steady(0, 5)} {steady(1, 60)}", state="restarting")
     replay(

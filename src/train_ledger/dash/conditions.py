@@ -21,6 +21,7 @@ __all__ = [
     "effective_fraction",
     "exported_due_t",
     "first_started_t",
+    "knows_usual_interval",
     "last_loss_finite",
     "lost_ranks",
     "recent_data_regresses",
@@ -149,6 +150,11 @@ def save_ratio(state: RunState) -> float | None:
     return durations[-1] / usual_s if usual_s > 0 else None
 
 
+def knows_usual_interval(state: RunState) -> bool:
+    """Whether there were saves enough to say how far apart they usually are."""
+    return len(state.checkpoints.saved_t) > _FEWEST_SAVES
+
+
 def checkpoint_due_t(state: RunState, alerts: Alerts, *, ahead_s: float = 0.0) -> float | None:
     """By when the next successful save should have come; None where that cannot be said.
 
@@ -161,7 +167,7 @@ def checkpoint_due_t(state: RunState, alerts: Alerts, *, ahead_s: float = 0.0) -
     `ahead_s` is how much later than `state.t` it may be compared with a clock.
     """
     saved_t = state.checkpoints.saved_t
-    if state.state not in _STEPS_MOVE or len(saved_t) <= _FEWEST_SAVES:
+    if state.state not in _STEPS_MOVE or not knows_usual_interval(state):
         return None
     usual_s = median(later - earlier for earlier, later in pairwise(saved_t))
     resumed_t = state.attempts[-1].first_step_t if state.attempts else None

@@ -53,10 +53,13 @@ def _restarting(state: RunState, alerts: Alerts) -> list[Firing]:
 
 
 # Counted from when a process was last known to live, where its exporter says so. Else from when it was first
-# seen dead, which `for` cannot do beside: it would count from the first evaluation in both cases.
+# seen dead, which `for` cannot do beside: it would count from the first evaluation in both cases. What a dead
+# exporter said of an earlier attempt is remembered for as long as what it said last: a rank that was up then
+# is not gone.
 _GONE_FOR_LONG = f"""max by (run, rank) (
 {indent(age_of("train_process_gone_timestamp_seconds"), "  ")}
 ) >= $process_gone_s
+unless on (run, rank) run_rank:train_process_up:last == 1
 or (
   max_over_time(run_rank:train_process_up:last[$process_gone]) == 0
   and run_rank:train_process_up:last offset $process_gone == 0
