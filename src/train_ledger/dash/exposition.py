@@ -17,7 +17,6 @@ from train_ledger.dash.conditions import (
     exported_due_t,
     first_started_t,
     knows_usual_interval,
-    knows_usual_interval,
     last_loss_finite,
     lost_ranks,
     restarts_since,
@@ -219,12 +218,6 @@ class Exposition:
             taken.add(metric)
             room -= len(samples)
             yield family(metric, "gauge", f"Field {escaped(name)} of the signal lines.", samples)
-
-
-def _due_t(state: RunState, alerts: Alerts) -> float | None:
-    """Never left out once it was there: what a dead exporter said last would come back."""
-    due_t = exported_due_t(state, alerts)
-    return math.nan if due_t is None and knows_usual_interval(state) else due_t
 
 
 def _due_t(state: RunState, alerts: Alerts) -> float | None:
