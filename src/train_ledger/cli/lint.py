@@ -12,11 +12,11 @@ from train_ledger.cli.options import Json
 
 if TYPE_CHECKING:
     from train_ledger.config import Config
-    from train_ledger.ops.lint import Documents, Exported, Finding, LintAnswer
+    from train_ledger.ops.lint import Documents, Exported, LintAnswer
 
 __all__ = ["lint"]
 
-_MARKS = ("never", "wrong", "partly")
+_SHOWN = ("severity", "where", "what", "why", "fix")
 
 
 def lint(
@@ -68,7 +68,7 @@ def lint(
     except (room.ScrapeError, room.DocumentError) as error:
         raise BadInputError(str(error)) from error
     answer = room.lint(documents, exported)
-    show(as_json(_as_values(answer)) if json else "\n".join(_lines(answer)))
+    show(as_json(_as_values(answer)) if json else "\n".join(room.lines(answer)))
     is_bad = any(finding.severity != "partly" for finding in answer.findings)
     return ExitCode.TROUBLE if is_bad else ExitCode.NOTHING_WRONG
 
@@ -111,34 +111,7 @@ def _as_values(answer: LintAnswer) -> dict[str, object]:
 
     checked = {name: getattr(answer, name) for name in ("alerts", "panels", "inhibitions", "metrics")}
     return {
-        "findings": [asdict(finding) for finding in answer.findings],
+        "findings": [{name: asdict(it)[name] for name in _SHOWN} for it in answer.findings],
         "checked": checked,
         "looked_at": list(answer.looked_at),
     }
-
-
-def _lines(answer: LintAnswer) -> list[str]:
-    from train_ledger.render import harmless
-
-    lines = [line for finding in answer.findings for line in _of_finding(finding)]
-    looked = f"{answer.alerts} alerts, {answer.panels} panels and {answer.inhibitions} inhibitions"
-    lines.append(f"{looked} held against {answer.metrics} metrics: {_told(answer)}")
-    return [harmless(line, longest=2000) for line in lines]
-
-
-def _of_finding(finding: Finding) -> tuple[str, ...]:
-    return (
-        f"{finding.severity:7} {finding.what}",
-        f"        {finding.where}: {finding.why}",
-        f"        → {finding.fix}",
-    )
-
-
-def _told(answer: LintAnswer) -> str:
-    counts = {kind: sum(it.severity == kind for it in answer.findings) for kind in _MARKS}
-    said = [
-        f"{counts['never']} can never say anything",
-        f"{counts['wrong']} {'is' if counts['wrong'] == 1 else 'are'} wrong",
-        f"{counts['partly']} only partly",
-    ]
-    return ", ".join(said) if answer.findings else "nothing is missing"

@@ -10,7 +10,7 @@ from train_ledger.ops.lint.alive import Lack, Life, Series, life_of
 from train_ledger.ops.lint.documents import Documents, Inhibiting, Query
 from train_ledger.ops.lint.exported import Exported
 from train_ledger.ops.lint.promql import PromqlError, parsed
-from train_ledger.ops.lint.reasons import COMES_WITH_AN_INCIDENT, how_to_get
+from train_ledger.ops.lint.reasons import comes_of_itself, how_to_get, how_to_mend
 from train_ledger.ops.lint.runbook import anchors, metrics_named
 
 __all__ = ["Finding", "LintAnswer", "lint"]
@@ -22,7 +22,7 @@ Severity = Literal["never", "partly", "wrong"]
 class Finding:
     """`severity`: it can "never" say anything, only "partly" (other sources of it are there), or is "wrong".
 
-    `why` says what is lacking, `fix` what to do.
+    `why` says what is lacking, `fix` what to do; `lacks` are the same, metric by metric.
     """
 
     severity: Severity
@@ -30,6 +30,7 @@ class Finding:
     what: str
     why: str
     fix: str
+    lacks: tuple[Lack, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class LintAnswer:
 
 def lint(documents: Documents, exported: Exported) -> LintAnswer:
     """Everything that the documents say, held against what is exported."""
-    series: dict[str, frozenset[str] | None] = {**COMES_WITH_AN_INCIDENT, **exported.metrics}
+    series: dict[str, frozenset[str] | None] = {**comes_of_itself(exported.metrics), **exported.metrics}
     findings: list[Finding] = []
     dead: dict[str, Life] = {}
     for query in documents.recordings:
@@ -84,11 +85,13 @@ def _life(query: Query, series: Series, findings: list[Finding]) -> Life | None:
 
 
 def _of_alert(query: Query, life: Life, dead: dict[str, Life]) -> Iterator[Finding]:
-    why, fix = _told(life.lacks, dead)
+    lacks = _at_the_bottom(life.lacks, dead)
+    why, fix = _told(lacks)
     if not life.is_alive:
-        yield Finding("never", query.where, f"{query.name} can never fire", why, fix)
+        yield Finding("never", query.where, f"{query.name} can never fire", why, fix, lacks)
     elif why:
-        yield Finding("partly", query.where, f"{query.name} fires by a part of its condition only", why, fix)
+        what = f"{query.name} fires by a part of its condition only"
+        yield Finding("partly", query.where, what, why, fix, lacks)
     lacking = [] if life.labels is None else [it for it in query.labels if it not in life.labels]
     if life.is_alive and lacking:
         named = ", ".join(lacking)
@@ -99,30 +102,37 @@ def _of_alert(query: Query, life: Life, dead: dict[str, Life]) -> Iterator[Findi
 
 
 def _of_panel(query: Query, life: Life, dead: dict[str, Life]) -> Iterator[Finding]:
-    why, fix = _told(life.lacks, dead)
+    lacks = _at_the_bottom(life.lacks, dead)
     if not life.is_alive:
-        yield Finding("never", query.where, f"{query.name} shows nothing", why, fix)
+        yield Finding("never", query.where, f"{query.name} shows nothing", *_told(lacks), lacks)
 
 
-def _told(lacks: Iterable[Lack], dead: dict[str, Life]) -> tuple[str, str]:
-    """Why, and what to do, of the metrics that are missing at the bottom of it."""
-    found = list(dict.fromkeys(_at_the_bottom(lacks, dead, ())))
+def _told(lacks: Iterable[Lack]) -> tuple[str, str]:
+    """Why, and what to do; what is mended by the same is named together."""
+    found = list(lacks)
     why = "; ".join(
         f"{it.metric} has no label {it.label}" if it.label else f"{it.metric} is not exported" for it in found
     )
-    fixes = [
-        f"match {it.metric} by a label that it has" if it.label else f"{it.metric}: {how_to_get(it.metric)}"
-        for it in found
-    ]
-    return why, "; ".join(dict.fromkeys(fixes))
+    remedies: dict[str, list[str]] = {}
+    for it in found:
+        remedies.setdefault(how_to_mend(it), []).append(it.metric)
+    fix = "; ".join(f"{', '.join(dict.fromkeys(names))}: {how}" for how, names in remedies.items())
+    return why, fix
 
 
-def _at_the_bottom(lacks: Iterable[Lack], dead: dict[str, Life], above: tuple[str, ...]) -> Iterator[Lack]:
-    for lack in lacks:
-        if lack.metric in dead and lack.metric not in above:
-            yield from _at_the_bottom(dead[lack.metric].lacks, dead, (*above, lack.metric))
-        else:
-            yield lack
+def _at_the_bottom(lacks: Iterable[Lack], dead: dict[str, Life]) -> tuple[Lack, ...]:
+    """What is missing below the recordings that are dead for want of it; what reads itself adds nothing."""
+    found: dict[Lack, None] = {}
+    seen: set[str] = set()
+    waiting = list(lacks)[::-1]
+    while waiting:
+        lack = waiting.pop()
+        if lack.metric not in dead:
+            found[lack] = None
+        elif lack.metric not in seen:
+            seen.add(lack.metric)
+            waiting += dead[lack.metric].lacks[::-1]
+    return tuple(found)
 
 
 def _of_link(query: Query, runbook: str) -> Iterator[Finding]:
