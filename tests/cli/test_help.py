@@ -32,6 +32,10 @@ VERBS = {
     "drill hang",
     "trace breakdown",
     "trace diff",
+    "trace take",
+    "trace memory",
+    "trace nsys",
+    "nsys",
     "drill page",
 }
 

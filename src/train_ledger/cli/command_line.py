@@ -25,10 +25,12 @@ from train_ledger.cli.gantt import gantt
 from train_ledger.cli.hang import hang
 from train_ledger.cli.leave import INTERRUPTED, complain, crash, ends_well, hold_streams, left_by_reader, told
 from train_ledger.cli.lint import lint
+from train_ledger.cli.nsys import nsys
 from train_ledger.cli.postmortem import postmortem
 from train_ledger.cli.read import read
 from train_ledger.cli.stacks import stacks
 from train_ledger.cli.trace import trace_breakdown, trace_diff
+from train_ledger.cli.trace_take import trace_memory, trace_nsys, trace_take
 from train_ledger.cli.watch import watch
 
 __all__ = ["app", "main"]
@@ -99,6 +101,7 @@ _VERBS = (
     export,
     deploy,
     lint,
+    nsys,
     backtest,
     gantt,
     postmortem,
@@ -112,6 +115,9 @@ _drill.command("page")(ends_well(drill_page))
 app.add_typer(_drill, name="drill")
 _trace.command("breakdown")(ends_well(trace_breakdown))
 _trace.command("diff")(ends_well(trace_diff))
+_trace.command("take")(ends_well(trace_take))
+_trace.command("memory")(ends_well(trace_memory))
+_trace.command("nsys")(ends_well(trace_nsys))
 app.add_typer(_trace, name="trace")
 
 

@@ -16,11 +16,12 @@ from typing import Any
 
 from train_ledger.run_dir import RunDir, parsed_json, read_small, write_atomically
 
-__all__ = ["Answers", "ask"]
+__all__ = ["Answers", "ask", "last_lines"]
 
 _LOOK_EVERY_S = 0.1
 _REPLY_BYTES = 1 << 20
 _LAST_LINE_BYTES = 1 << 16
+_LAST_LINES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +62,28 @@ def ask(
     return Answers(dict(sorted(files.items())), dict(sorted(failed.items())))
 
 
-def _has_ended(signals: Path) -> bool:
+def last_lines(signals: Path) -> list[dict[str, Any]]:
+    """The newest lines of a rank's signals, oldest first; none where there are none."""
     try:
         with signals.open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - _LAST_LINE_BYTES))
-            line = parsed_json(file.read().rstrip().rpartition(b"\n")[2])
-    except (OSError, ValueError):
-        return False
-    return isinstance(line, dict) and line.get("event") == "run_end"
+            text = file.read()
+    except OSError:
+        return []
+    found = []
+    for line in text.splitlines()[-_LAST_LINES:]:
+        try:
+            told = parsed_json(line)
+        except ValueError:
+            continue
+        if isinstance(told, dict):
+            found.append(told)
+    return found
+
+
+def _has_ended(signals: Path) -> bool:
+    lines = last_lines(signals)
+    return bool(lines) and lines[-1].get("event") == "run_end"
 
 
 def _reply(path: Path) -> dict[str, Any] | None:

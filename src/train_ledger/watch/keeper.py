@@ -25,6 +25,7 @@ from train_ledger.watch.desk import Desk
 from train_ledger.watch.recall import recall
 from train_ledger.watch.roster import Roster
 from train_ledger.watch.sight import Sight
+from train_ledger.watch.trace_schedule import TraceSchedule
 
 __all__ = ["Keeper"]
 
@@ -71,6 +72,7 @@ class Keeper:
         self._judge.restore(before.open_alerts)
         self._incidents = before.incidents
         self._desk = Desk(run_dir, config, self.run_name, self._book, before)
+        self._traces = TraceSchedule(run_dir, config.trace, console.remark)
         self._state_name = before.state
         self._not_understood = before.unknown
         self.state: RunState = self._fold.state(self._now())
@@ -120,6 +122,7 @@ class Keeper:
         self._desk.note_late_answers(self.open_incidents)
         self._desk.tell_digest(self.state)
         self._desk.note_outcomes()
+        self._traces.attend(self.state, is_troubled=bool(self.open_incidents))
 
     @property
     def open_alerts(self) -> tuple[Alert, ...]:
@@ -174,6 +177,7 @@ class Keeper:
         if self._caught_up:
             self._keep(self._memory.keep)
         self._desk.close()
+        self._traces.close()
         self._files.close()
 
     def _read(self) -> None:

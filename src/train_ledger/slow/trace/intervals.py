@@ -74,7 +74,7 @@ def without(one: Intervals, other: Intervals) -> Intervals:
 def _where(one: Intervals, other: Intervals, rule: Callable[[_Mask, _Mask], _Mask]) -> Intervals:
     if not len(one):
         return nothing()
-    moments = np.unique(np.concatenate((one.ravel(), other.ravel())))
+    moments = np.sort(np.concatenate((one.ravel(), other.ravel())))
     chosen = rule(_covers(one, moments[:-1]), _covers(other, moments[:-1]))
     return union(moments[:-1][chosen], moments[1:][chosen])
 

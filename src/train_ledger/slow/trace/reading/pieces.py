@@ -21,7 +21,7 @@ from train_ledger.slow.trace.reading.loss import Losses
 
 __all__ = ["Pieces", "opened"]
 
-_READ_BYTES = 4 << 20
+_READ_BYTES = 1 << 19
 _LONGEST_EVENT_BYTES = 64 << 20
 _NEAR_END_BYTES = 1 << 16
 _MOST_TRIED = 6

@@ -1,0 +1,77 @@
+"""Which kernels took how long, by an nsys report's sqlite export?
+
+To check the buckets of a trace by. The file is opened for reading alone, and only counted and summed.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+__all__ = ["KernelSum", "NsysError", "kernel_sums"]
+
+_TABLE = "CUPTI_ACTIVITY_KIND_KERNEL"
+_NAMES = ("demangledName", "shortName", "mangledName")
+_MOST = 100_000
+_QUICK_S = 2.0
+
+
+class NsysError(Exception):
+    """The file is no sqlite export of nsys with kernels in it; the text says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelSum:
+    """All kernels of one name, in nanoseconds; `global_pid` None where the export does not tell processes."""
+
+    name: str
+    count: int
+    total_ns: int
+    mean_ns: float
+    least_ns: int
+    most_ns: int
+    global_pid: int | None = None
+
+
+def kernel_sums(path: Path) -> list[KernelSum]:
+    """A row a process and kernel, the longest in all first.
+
+    Raises NsysError for what is no such file, OSError where it cannot be read.
+    """
+    with path.open("rb") as file:
+        if file.read(16) != b"SQLite format 3\0":
+            raise NsysError(f"{path}: no sqlite file; make one by: nsys export --type sqlite {path.name}")
+    uri = f"file:{quote(str(path.resolve()))}?mode=ro&immutable=1"
+    try:
+        connection = sqlite3.connect(uri, uri=True, timeout=_QUICK_S)
+        try:
+            return _sums(connection, path)
+        finally:
+            connection.close()
+    except sqlite3.Error as error:
+        raise NsysError(f"{path}: cannot be read as an export of nsys: {error}") from error
+
+
+def _sums(connection: sqlite3.Connection, path: Path) -> list[KernelSum]:
+    connection.execute("PRAGMA trusted_schema=OFF")
+    connection.execute("PRAGMA query_only=ON")
+    columns = {row[1] for row in connection.execute(f"PRAGMA table_info({_TABLE})")}
+    if not {"start", "end"} <= columns:
+        raise NsysError(f"{path}: has no kernels in it; record with -t cuda, and export the whole report")
+    name = next((it for it in _NAMES if it in columns), None)
+    if name is None:
+        raise NsysError(f"{path}: its kernels have no names that are known: {', '.join(sorted(columns))}")
+    process = "k.globalPid" if "globalPid" in columns else "NULL"
+    # nothing of the file's own text becomes part of the statement
+    query = (
+        f"SELECT COALESCE(s.value, 'kernel ' || k.{name}), {process}, COUNT(*), SUM(k.end - k.start), "  # noqa: S608
+        f"AVG(k.end - k.start), MIN(k.end - k.start), MAX(k.end - k.start) FROM {_TABLE} AS k "
+        f"LEFT JOIN StringIds AS s ON s.id = k.{name} WHERE k.end >= k.start GROUP BY 1, 2 "
+        f"ORDER BY 4 DESC LIMIT {_MOST}"
+    )
+    return [
+        KernelSum(str(row[0]), row[2], row[3], row[4], row[5], row[6], row[1])
+        for row in connection.execute(query)
+    ]
