@@ -49,7 +49,8 @@ def deploy(
         str,
         typer.Option(
             metavar="PART,…",
-            help="Only these: prometheus, alertmanager, dcgm, systemd, slurm, kubernetes, compose, grafana.",
+            help="Only these: prometheus, alertmanager, dcgm, systemd, slurm, kubernetes, compose, grafana, "
+            "runbook.",
             show_default="all",
         ),
     ] = "",
@@ -61,13 +62,14 @@ def deploy(
     """Write what watches a cluster: rules, routes, units.
 
     The configuration of Prometheus (with the rules), Alertmanager and Grafana (with the dashboard), the
-    fields for dcgm-exporter, systemd units, Slurm's prolog and epilog, Kubernetes manifests. Touches
-    nothing but the folder; a file in it that somebody changed is never overwritten without --force.
+    fields for dcgm-exporter, systemd units, Slurm's prolog and epilog, Kubernetes manifests, the runbook.
+    Touches nothing but the folder; a file in it that somebody changed is never overwritten without --force.
+    Say the same options again when you run it again: what is left out goes back to its default.
 
     \b
     Example:
-      train-ledger deploy --out deploy --run runs/r42 --targets node001:9466,node002:9466
-      train-ledger deploy --out deploy --only prometheus,alertmanager
+      train-ledger deploy --out deployed --run runs/r42 --targets node001:9466,node002:9466
+      train-ledger deploy --out deployed --only prometheus,alertmanager
     """
     from train_ledger.dash.deploy import PARTS, files_of, put
 

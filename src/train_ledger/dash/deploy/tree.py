@@ -6,6 +6,7 @@ import json
 import shlex
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from importlib.resources import files
 
 from train_ledger import __version__
 from train_ledger.dash.alertmanager import ALERTMANAGER_ARGUMENTS, alertmanager_yml
@@ -18,7 +19,17 @@ from train_ledger.dash.promql import alerts_yml, duration
 
 __all__ = ["PARTS", "DeployedFile", "files_of"]
 
-PARTS = ("prometheus", "alertmanager", "dcgm", "systemd", "slurm", "kubernetes", "compose", "grafana")
+PARTS = (
+    "prometheus",
+    "alertmanager",
+    "dcgm",
+    "systemd",
+    "slurm",
+    "kubernetes",
+    "compose",
+    "grafana",
+    "runbook",
+)
 
 _ETC = "/etc/train-ledger"
 _UNITS = "/etc/systemd/system"
@@ -50,6 +61,7 @@ def files_of(settings: Settings, only: Collection[str] = PARTS) -> tuple[Deploye
         "kubernetes": _kubernetes,
         "compose": _compose,
         "grafana": _grafana,
+        "runbook": _runbook,
     }
     return tuple(file for part in PARTS if part in only for file in makers[part](settings))
 
@@ -160,3 +172,9 @@ def _address(settings: Settings) -> str:
     """Loopback, unless Prometheus asks other hosts, and so from elsewhere."""
     here = all(target.host in ("127.0.0.1", "localhost", "[::1]") for target in settings.targets)
     return "127.0.0.1" if here else "0.0.0.0"  # noqa: S104  (the unit says to keep the port closed to others)
+
+
+def _runbook(settings: Settings) -> Iterator[DeployedFile]:
+    """What the links in the alerts lead to: it comes with the package, where nobody looks for it."""
+    text = files("train_ledger").joinpath("ops", "runbook.md").read_text(encoding="utf-8")
+    yield DeployedFile("runbook.md", text, f"where the alerts' links lead: {settings.runbook}")
