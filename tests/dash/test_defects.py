@@ -13,15 +13,18 @@ from typing import Any
 import pytest
 
 from dash.backtest.made import Made
-from dash.promtool import counting, needs_promtool, replay, series, steady
+from dash.promtool import counting, needs_promtool, replay, replay_summary, series, steady
 from train_ledger.config import Alerts, Config
 from train_ledger.dash.exposition import Exposition
+from train_ledger.dash.rule import Rule
+from train_ledger.dash.rules import RULES
 from train_ledger.dash.rules.hardware import HARDWARE_RULES
 from train_ledger.ledger import Fold
 from train_ledger.ledger.state import RunState
 
 Series = list[dict[str, str]]
 NOBODY: list[dict[str, str]] = []
+BY_NAME = {rule.name: rule for rule in RULES}
 
 
 def then(*parts: tuple[float, float]) -> str:
@@ -262,3 +265,73 @@ def test_d39_a_sidecar_says_of_its_own_ranks_that_they_ended() -> None:
     over = sidecar.state(run.t + 2000)
     assert (over.state, over.finished) == ("finished", True)
     assert "train_run_finished" not in Exposition(Config()).text(RunState("r42", 0.0, is_part=True))
+
+
+# -- what the pages say
+
+
+def gone(*ranks: int) -> Series:
+    """Ranks that were found dead in minute 10."""
+    told = [
+        series("train_process_up", then((1, 10), (0, 30)), rank=rank, instance="n0:9466") for rank in ranks
+    ]
+    return [
+        *rank_of(0, "n0", host="n0"),
+        *told,
+        *(
+            series(
+                "train_process_gone_timestamp_seconds",
+                f"_x119 {steady(600, 30)}",
+                rank=rank,
+                instance="n0:9466",
+            )
+            for rank in ranks
+        ),
+    ]
+
+
+def saves(**values: str) -> Series:
+    named = {f"train_ckpt_{name}": told for name, told in values.items()}
+    return [*rank_of(0, "n0"), *(series(name, told, instance="n0:9466") for name, told in named.items())]
+
+
+SAID: dict[str, tuple[str, Series, str]] = {
+    "one rank is gone": (
+        "TrainingProcessGone",
+        gone(3),
+        "r42: the process of a rank is gone (rank 3) and no new attempt began, attempt 0",
+    ),
+    "a save failed": (
+        "CheckpointSaveFailed",
+        saves(failed_total=then((0, 10), (1, 30))),
+        "r42: a checkpoint save failed, or none comes any more, attempt 0",
+    ),
+    "two slow saves": (
+        "CheckpointSaveFailed",
+        saves(slow_saves=then((0, 10), (2, 30))),
+        "r42: two checkpoint saves in a row took over 3 times the usual, attempt 0",
+    ),
+    "a save that does not come": (
+        "CheckpointSaveFailed",
+        saves(due_timestamp_seconds=steady(600, 40)),
+        "r42: no checkpoint has come since one was due, attempt 0",
+    ),
+}
+
+
+@needs_promtool
+@pytest.mark.slow
+@pytest.mark.parametrize("case", SAID)
+def test_d49_a_page_says_in_one_sentence_what_is_wrong(case: str, tmp_path: Path) -> None:
+    name, given, summary = SAID[case]
+    replay_summary(tmp_path, given, BY_NAME[name], 15, summary)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: str(rule.name))
+def test_d49_every_alert_says_something_in_one_line_and_where_to_read_on(rule: Rule) -> None:
+    assert "\n" not in rule.summary
+    assert rule.summary.startswith("{{ $labels.run }}: ")
+    assert rule.summary.count("{{ with ") + rule.summary.count("{{ if ") + rule.summary.count(
+        "{{ range "
+    ) == rule.summary.count("{{ end }}")
+    assert rule.runbook == rule.name.lower()

@@ -42,8 +42,8 @@ def test_the_page_says_run_gpu_rank_meaning_action_and_where_the_run_stands() ->
     (firing,) = fired("GpuXidError", run(gpu(xids=(told(),))))
     assert firing.labels == {"run": "r42", "rank": "2", "host": "node1", "gpu": "2", "xid": "79"}
     assert firing.summary == (
-        "r42: XID 79 on node1 gpu 2 (rank 2): fell off the bus: it no longer answers over PCIe; "
-        "do: take the host out and reboot it, cold if needed, step 51300, attempt 0"
+        "r42: XID 79 on node1 gpu 2 (rank 2), step 51300, attempt 0: fell off the bus: it no longer answers "
+        "over PCIe; do: take the host out and reboot it, cold if needed"
     )
 
 
@@ -96,7 +96,7 @@ def test_a_gpu_that_is_gone_while_others_are_read() -> None:
 def test_low_clocks() -> None:
     low = gpu(low_since_t=T - 400, low_why="hardware slowdown", low_t=(T - 9000, T - 5000, T - 100))
     assert [it.summary for it in fired("GpuClockLow", run(low))] == [
-        "r42: node1 gpu 2 (rank 2): low clocks: hardware slowdown, step 51300, attempt 0"
+        "r42: node1 gpu 2 (rank 2), step 51300, attempt 0: low clocks: hardware slowdown"
     ]
     assert fired("GpuClockLowRepeated", run(low))
     twice = gpu(low_since_t=T - 400, low_t=(T - 5000, T - 100))

@@ -176,7 +176,7 @@ def test_the_page_says_what_it_means_what_to_do_and_where_the_run_stands(tmp_pat
         series("train_step", steady(51300, 12), rank=5),
         series("train_run_state", steady(0, 12), state="restarting"),
     ]
-    summary = "r42: XID 79 on n0 gpu 5 (rank 5): fell off the bus; do: reboot it, step 51300, attempt 0"
+    summary = "r42: XID 79 on n0 gpu 5 (rank 5), step 51300, attempt 0: fell off the bus; do: reboot it"
     replay_summary(tmp_path, given, HARDWARE_RULES[0], 11, summary, xid_of(79, 5))
     bare = [it for it in given if "rank_info" in it["series"] or "xid_total" in it["series"]]
     replay_summary(tmp_path, bare, HARDWARE_RULES[0], 11, "r42: XID 79 on n0 gpu 5 (rank 5)", xid_of(79, 5))

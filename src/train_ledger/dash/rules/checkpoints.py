@@ -59,6 +59,16 @@ _OVERDUE = of(
     + of("", remembered("train_ckpt_due_timestamp_seconds")),
 )
 
+_SLOW_NOW = "max by (run) (last_over_time(train_ckpt_slow_saves{run=%q}[$lookback])) >= 2"
+_OVERDUE_NOW = "time() - max by (run) (train_ckpt_due_timestamp_seconds{run=%q}) > 0"
+_WHAT_IS_WRONG = (
+    f'{{{{ with printf "{_SLOW_NOW}" $labels.run | query }}}}'
+    "two checkpoint saves in a row took over $checkpoint_slow_factor times the usual"
+    f'{{{{ else }}}}{{{{ with printf "{_OVERDUE_NOW}" $labels.run | query }}}}'
+    "no checkpoint has come since one was due"
+    "{{ else }}a checkpoint save failed, or none comes any more{{ end }}{{ end }}"
+)
+
 _RATIO = (
     of("max by (run)", remembered("train_ckpt_duration_ratio"))
     + """
@@ -83,8 +93,7 @@ CHECKPOINT_RULES: tuple[Rule, ...] = (
             f"or on (run) {_SLOW} >= 2\nor on (run) {_OVERDUE} > 0",
         )
         + QUIET_AFTER_THE_END,
-        summary="{{ $labels.run }}: checkpoints fail, take over $checkpoint_slow_factor times the usual, "
-        "or do not come" + place_of_run_promql(),
+        summary="{{ $labels.run }}: " + _WHAT_IS_WRONG + place_of_run_promql(),
         runbook="checkpointsavefailed",
         check=_checkpoint_save_failed,
         keep_firing_for_s="keep_firing_s",

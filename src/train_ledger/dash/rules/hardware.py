@@ -42,7 +42,7 @@ HARDWARE_RULES: tuple[Rule, ...] = (
         name="GpuXidError",
         level="page",
         promql=f"max by (run, rank, host, gpu, xid) (\n  {_PAGING}\n){QUIET_AFTER_THE_END}",
-        summary="{{ $labels.run }}: XID {{ $labels.xid }} on " + _PLACE + _MEANING + _WHERE,
+        summary="{{ $labels.run }}: XID {{ $labels.xid }} on " + _PLACE + _WHERE + _MEANING,
         runbook="gpuxiderror",
         check=checks.xid_error,
         keep_firing_for_s="keep_firing_s",
@@ -66,8 +66,8 @@ HARDWARE_RULES: tuple[Rule, ...] = (
         promql=on_ranks("gpu:ecc_uncorrected:bad") + QUIET_AFTER_THE_END,
         summary="{{ $labels.run }}: "
         + _PLACE
-        + f": an uncorrected memory error, or a row of its memory that waits to be remapped; {TAKE_OUT}"
-        + _WHERE,
+        + _WHERE
+        + f": an uncorrected memory error, or a row of its memory that waits to be remapped; {TAKE_OUT}",
         runbook="gpueccdbe",
         check=checks.ecc_dbe,
         keep_firing_for_s="keep_firing_s",
@@ -79,7 +79,7 @@ HARDWARE_RULES: tuple[Rule, ...] = (
         level="page",
         promql=f"({on_ranks(_LOST, _NOT_REPLACED)})\nunless on (run, host, gpu) {_EVER_PAGED}"
         + QUIET_AFTER_THE_END,
-        summary="{{ $labels.run }}: " + _PLACE + f": {GONE}; {REBOOT}" + _WHERE,
+        summary="{{ $labels.run }}: " + _PLACE + _WHERE + f": {GONE}; {REBOOT}",
         runbook="gpulost",
         check=checks.gpu_lost,
         keep_firing_for_s="keep_firing_s",
@@ -92,8 +92,8 @@ HARDWARE_RULES: tuple[Rule, ...] = (
         promql=on_ranks(_REPEATED) + QUIET_AFTER_THE_END,
         summary="{{ $labels.run }}: "
         + _PLACE
-        + f": low clocks for the third time or more within $clock_low_window; {COOLING}"
-        + _WHERE,
+        + _WHERE
+        + f": low clocks $clock_low_count times or more within $clock_low_window; {COOLING}",
         runbook="gpuclocklowrepeated",
         check=checks.clock_low_repeated,
         keep_firing_for_s="keep_firing_s",

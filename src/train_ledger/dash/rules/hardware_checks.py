@@ -54,11 +54,11 @@ COOLING = "do: take the host out, see to its cooling and power"
 def _of_gpu(
     state: RunState, gpu: GpuState, value: float, what: str, *, before: str = "", **more: str
 ) -> Firing:
-    """`before` stands before the place, and `what` after it."""
+    """`before` stands before the place and where the run is, and `what` after them."""
     labels = {"run": state.run, "rank": str(gpu.ranks[0]), "host": gpu.host}
     number = {} if gpu.gpu is None else {"gpu": str(gpu.gpu)}
     place = f"{gpu.host} gpu {'?' if gpu.gpu is None else gpu.gpu} (rank {gpu.ranks[0]})"
-    text = f"{state.run}: {before}{place}: {what}{place_of_run(state)}"
+    text = f"{state.run}: {before}{place}{place_of_run(state)}: {what}"
     return Firing({**labels, **number, **more}, value, harmless(text, longest=500))
 
 
@@ -68,8 +68,8 @@ def _xids(state: RunState, alerts: Alerts, level: Level) -> list[Firing]:
     found = {}
     for gpu, told in recent_xids(state, alerts, level):
         row = xid(told.code)
-        what = f"{row.meaning}; do: {_advice(gpu) or row.action}"
-        what += f"; {told.count} times" if told.count > 1 else ""
+        often = f" ({told.count} times)" if told.count > 1 else ""
+        what = f"{row.meaning}{often}; do: {_advice(gpu) or row.action}"
         found[gpu.host, gpu.ranks, told.code] = _of_gpu(
             state, gpu, told.count, what, before=f"XID {told.code} on ", xid=str(told.code)
         )

@@ -55,7 +55,8 @@ LOSS_RULES: tuple[Rule, ...] = (
         name="TrainingLossNotFinite",
         level="page",
         promql=of("", f"{_GREW}\nor on (run) {_BORN}\nor on (run) {_LAST}") + QUIET_AFTER_THE_END,
-        summary="{{ $labels.run }}: the loss was not finite on {{ $value }} rank(s)" + place_of_run_promql(),
+        summary="{{ $labels.run }}: the loss was not finite on {{ $value }} "
+        "rank{{ if ne $value 1.0 }}s{{ end }}" + place_of_run_promql(),
         runbook="traininglossnotfinite",
         check=_loss_not_finite,
         keep_firing_for_s="keep_firing_s",

@@ -65,6 +65,12 @@ or (
   and run_rank:train_process_up:last offset $process_gone == 0
 )"""
 
+_WHO_IS_GONE = (
+    '{{ with printf "topk(4, run_rank:train_process_up:last{run=%q} == 0)" $labels.run | query }}'
+    " ({{ if gt (len .) 1 }}among them {{ end }}rank"
+    '{{ range $place, $it := . }}{{ if $place }},{{ end }} {{ $it | label "rank" }}{{ end }}){{ end }}'
+)
+
 _RESTARTING = """(
   run:train_restarting:bool == 1
   unless on (run) run:train_attempt_age:seconds >= $restart_inhibits_s
@@ -100,7 +106,10 @@ RESTART_RULES: tuple[Rule, ...] = (
         name="TrainingProcessGone",
         level="page",
         promql=f"count by (run) (\n{indent(_GONE_FOR_LONG, '  ')}\n){QUIET_AFTER_THE_END}",
-        summary="{{ $labels.run }}: the processes of {{ $value }} rank(s) are gone and no new attempt began"
+        summary="{{ $labels.run }}: {{ if eq $value 1.0 }}the process of a rank is{{ else }}the processes of "
+        "{{ $value }} ranks are{{ end }} gone"
+        + _WHO_IS_GONE
+        + " and no new attempt began"
         + place_of_run_promql(),
         runbook="trainingprocessgone",
         check=_process_gone,

@@ -202,8 +202,8 @@ SPEED_RULES: tuple[Rule, ...] = (
             "> $data_wait_fraction",
         )
         + QUIET_AFTER_THE_END,
-        summary="{{ $labels.run }}: {{ $value | humanizePercentage }} of the steps was spent waiting for data"
-        + _worst("train_data_wait_fraction"),
+        summary="{{ $labels.run }}: {{ $value | humanizePercentage }} of the step time was spent waiting "
+        "for data" + _worst("train_data_wait_fraction"),
         runbook="dataloadingwait",
         check=_data_loading_wait,
     ),
@@ -212,8 +212,8 @@ SPEED_RULES: tuple[Rule, ...] = (
         level="record",
         promql="(max by (run, rank, host) (train_rank_outlier_ratio) > 1)\n"
         "or on (run) run_rank_host:train_outlier_plain:ratio" + QUIET_AFTER_THE_END,
-        summary="{{ $labels.run }}: rank {{ $labels.rank }} on {{ $labels.host }}: own work "
-        '{{ $value | printf "%.2f" }} times that of its peers',
+        summary="{{ $labels.run }}: rank {{ $labels.rank }}{{ if $labels.host }} on {{ $labels.host }}"
+        '{{ end }}: own work {{ $value | printf "%.2f" }} times that of its peers',
         runbook="ranksteptimeoutlier",
         check=_rank_outlier,
         labels=("run", "rank", "host"),
@@ -225,8 +225,8 @@ SPEED_RULES: tuple[Rule, ...] = (
             "max by (run) (train_fragmented_alloc_retries)", "run:train_fragmented_plain:retries", "> 0"
         )
         + QUIET_AFTER_THE_END,
-        summary="{{ $labels.run }}: memory falls to pieces, {{ $value }} retries of allocation within "
-        "$fragmentation_window" + _worst("train_fragmented_alloc_retries"),
+        summary='{{ $labels.run }}: memory falls to pieces, {{ $value | printf "%.0f" }} retries of '
+        "allocation within $fragmentation_window" + _worst("train_fragmented_alloc_retries"),
         runbook="memoryfragmentation",
         check=_fragmentation,
     ),
