@@ -27,6 +27,8 @@ __all__ = [
     "Impact",
     "NextCommand",
     "RuledOut",
+    "SlowAnswer",
+    "Suspect",
     "Unreadable",
     "cause_code",
     "exit_code",
@@ -198,6 +200,58 @@ class Impact:
 
 
 @dataclass(frozen=True, slots=True)
+class Suspect:
+    """One thing that makes steps slow, and which figure speaks for it or against it.
+
+    `cause` is a key of `CAUSES`. `rise_s` is what it adds to a step, as far as it can be measured; `ranks`
+    are those that it holds for where it does not for all.
+    """
+
+    cause: str
+    verdict: Literal["confirmed", "ruled_out", "not_observed"]
+    by: str
+    rise_s: float | None = None
+    ranks: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SlowAnswer:
+    """Who drags, since when steps are slower, and why (`details` of `train-ledger slow --json`).
+
+    `kind` is what the ranks' own work beside their peers' shows: rank, host, stage, sequence, gc, transient,
+    nobody or cannot_tell; `phase` the part of the culprits' work that is longer. `culprits` are ranks that
+    all others wait for, `victims` those others. Seconds are those of a usual step: `before_s` of the steps of
+    `compared_with`, `now_s` of the newest;
+    `slower` says that these differ by more than the noise. The change began at `since_step`, for certain
+    within `since_between`. `lost_s` is what has been lost by it so far. `parts` maps a field to its seconds
+    of a step before and now: "median" of the ranks, and "longest" and "least" of them in the step.
+    """
+
+    verdict: Literal["slow", "not_slow", "cannot_tell"]
+    cause: str
+    kind: str = "cannot_tell"
+    phase: str | None = None
+    culprits: tuple[int, ...] = ()
+    hosts: tuple[str, ...] = ()
+    victims: tuple[int, ...] = ()
+    confidence: Confidence = "low"
+    slower: bool = False
+    before_s: float | None = None
+    now_s: float | None = None
+    compared_with: str = ""
+    since_step: int | None = None
+    since_between: tuple[int, int] | None = None
+    since_t: float | None = None
+    shape: Literal["jump", "ramp"] | None = None
+    lost_s: float | None = None
+    parts: Mapping[str, Mapping[str, Mapping[str, float | None]]] = field(default_factory=dict)
+    suspects: tuple[Suspect, ...] = ()
+    evidence: tuple[str, ...] = ()
+    not_observed: tuple[str, ...] = ()
+    remedy: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Diagnosis:
     """One cause for the state of a run (`train-ledger diagnose --json`).
 
@@ -218,7 +272,7 @@ class Diagnosis:
     ruled_out: tuple[RuledOut, ...] = ()
     not_observed: tuple[str, ...] = ()
     next: tuple[NextCommand, ...] = ()
-    details: HangAnswer | None = None
+    details: HangAnswer | SlowAnswer | None = None
 
 
 def to_json(answer: Any) -> dict[str, Any]:

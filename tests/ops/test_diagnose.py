@@ -68,7 +68,7 @@ def put_dumps(made, behind, *, t=None):
         ("restart", "none", ()),
         ("restart_loop", "restart_loop", ()),
         ("checkpoint_failed", "checkpoint_failing", ()),
-        ("slow_rank", "none", ()),
+        ("slow_rank", "slow.straggler.software", (5,)),
     ],
 )
 def test_from_signals_alone_the_cause_is_found_and_no_innocent_is_named(tmp_path, fault, cause, ranks):
@@ -219,8 +219,8 @@ def test_an_open_checkpoint_is_named_as_the_reason_for_the_limit(tmp_path):
     with made.run_dir.signals_of(0).open("a") as file:
         file.write(json.dumps(line) + "\n")
     found = diagnose(made.run_dir, Config(), at=made.t + 100)
-    assert found.cause == "none"
-    assert found.evidence[0].endswith("(limit 600 s, since a checkpoint is being saved by rank 0)")
+    assert found.cause == "slow.straggler.software"
+    assert found.evidence[-1].endswith("(limit 600 s, since a checkpoint is being saved by rank 0)")
 
 
 def with_losses(made, first_bad, *, last_step):

@@ -19,7 +19,7 @@ from train_ledger.ledger import RankState, RunState
 from train_ledger.ops.hosts import is_host
 from train_ledger.run_dir import RunDir
 
-__all__ = ["next_commands"]
+__all__ = ["look_at_rank", "next_commands"]
 
 _SIGNALS = "signals"
 _MOST_RUNS = 3
@@ -54,7 +54,7 @@ def _look(run_dir: RunDir, state: RunState, diagnosis: Diagnosis) -> Iterable[Ne
             yield NextCommand(SAID_AT_END, f"train-ledger read {here}")
         else:
             for rank in diagnosis.ranks[:4]:
-                yield from _look_at_rank(state, rank)
+                yield from look_at_rank(state, rank)
         yield NextCommand("every group, rank and evidence line of the hang", _hang(run_dir, state, here))
     if diagnosis.cause in ("hang.fabric", "hang.gpu_stuck"):
         yield NextCommand(
@@ -78,7 +78,8 @@ def _hang(run_dir: RunDir, state: RunState, here: str) -> str:
     return f"train-ledger hang {traces} --stacks {stacks} --run {here}"
 
 
-def _look_at_rank(state: RunState, rank: int) -> Iterable[NextCommand]:
+def look_at_rank(state: RunState, rank: int) -> Iterable[NextCommand]:
+    """The stack of a rank now; nothing where it has no process any more, or none that is known."""
     it = state.ranks.get(rank)
     if it is None or it.pid is None or _is_over(state, it):
         return

@@ -7,17 +7,15 @@ where the evidence does not reach, the answer is "unknown" or nobody.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from train_ledger.answer import Diagnosis, Impact
+from train_ledger.answer import Diagnosis, HangAnswer, Impact
 from train_ledger.config import Config
 from train_ledger.dash import RULES
-from train_ledger.fields import LARGEST_WORLD_SIZE, read_world_size
 from train_ledger.hang import REPRODUCE, reproduced_by
-from train_ledger.ledger import Fold, RunState, gpu_price_per_hour, has_gpus, impact, known_with_hardware
+from train_ledger.ledger import RunState, gpu_price_per_hour, has_gpus, impact
 from train_ledger.ops.commands import next_commands
 from train_ledger.ops.deaths import ranks_here
 from train_ledger.ops.evidence import gather
@@ -25,18 +23,20 @@ from train_ledger.ops.gpus_seen import gpus_named, of_hardware, of_slow_ports, w
 from train_ledger.ops.hang_cause import of_hang, without_contradictions
 from train_ledger.ops.hardware_cause import with_hardware
 from train_ledger.ops.keeper_word import has_no_pace, open_stall
+from train_ledger.ops.observing import observe
+from train_ledger.ops.slow_cause import of_slow, slow_answer
 from train_ledger.ops.words import step_clock
 from train_ledger.render import Picture, ranks_in_brief
 from train_ledger.run_dir import RunDir
-from train_ledger.sources import RunReading, read_run
 
-__all__ = ["Examined", "Observed", "diagnose", "examine", "observe", "read_state"]
+__all__ = ["Examined", "diagnose", "examine"]
 
 _NO_PACE = (
     "the log's lines carry no time, or too few do: how long a step takes does not show, nor whether {:.0f} s "
     "without one is long"
 )
 _HUNG = ("stalled", "escalated", "stopped")
+_GOES_ON = ("running", "recovering")
 
 
 def diagnose(
@@ -84,7 +84,8 @@ def examine(
         )
         diagnosis = _reproducible(diagnosis, run)
         details = diagnosis.details  # of findings that are none after all nothing is drawn
-        picture = evidence.picture if details and details.findings == evidence.answer.findings else None
+        is_drawn = isinstance(details, HangAnswer) and details.findings == evidence.answer.findings
+        picture = evidence.picture if is_drawn else None
     elif not state.finished and (failed := of_hardware(state, config.alerts)) is not None:
         diagnosis = failed
     elif state.state == "numeric_fault" or "TrainingLossNotFinite" in firing:
@@ -94,18 +95,28 @@ def examine(
     elif "TrainingStepTimeRegressed" in firing and (slow := of_slow_ports(state)) is not None:
         diagnosis = slow
     else:
-        diagnosis = _of_no_trouble(state, config)
+        diagnosis = _of_pace(run_dir, run, config, state, at) or _of_no_trouble(state, config)
     if stall is not None:
         diagnosis = replace(diagnosis, evidence=(stall.in_words(), *diagnosis.evidence))
     told = replace(
         without_contradictions(diagnosis),
         hosts=_hosts(state, diagnosis.ranks) or (diagnosis.hosts if not diagnosis.ranks else ()),
-        gpus=_gpus(state, diagnosis.ranks) or gpus_named(state, diagnosis.ranks),
-        impact=_impact(state, config, run, diagnosis),
+        gpus=_gpus(state, diagnosis.ranks) or gpus_named(state, diagnosis.ranks) or diagnosis.gpus,
+        impact=diagnosis.impact or _impact(state, config, run, diagnosis),
         not_observed=tuple(dict.fromkeys(_not_observed(run_dir, state, diagnosis.not_observed, not_read))),
         next=(*diagnosis.next, *next_commands(run_dir, run, state, diagnosis)),
     )
     return Examined(told, picture)
+
+
+def _of_pace(
+    run_dir: RunDir, run: Mapping[str, Any], config: Config, state: RunState, at: float | None
+) -> Diagnosis | None:
+    """What makes a run slow that goes on; None where nothing does."""
+    if state.state not in _GOES_ON:
+        return None
+    answer = slow_answer(run_dir, run, config, state, at=at)
+    return of_slow(run_dir, run, config, state, answer)
 
 
 def _of_no_trouble(state: RunState, config: Config) -> Diagnosis:
@@ -119,48 +130,6 @@ def _of_no_trouble(state: RunState, config: Config) -> Diagnosis:
         evidence=(step_clock(state),),
         not_observed=(_NO_PACE.format(state.stalled_for_s),) if unpaced else (),
     )
-
-
-class Observed(NamedTuple):
-    """The state of a run, and in words what of its files was not read or not believed."""
-
-    state: RunState
-    not_read: tuple[str, ...]
-
-
-def observe(run_dir: RunDir, config: Config, at: float | None = None) -> Observed:
-    """The run as known at `at` (None: now), folded from everything its ranks wrote, else from its logs.
-
-    What was recorded of its hosts' hardware is folded beside it.
-
-    Raises RunDirError where run.json cannot be used.
-    """
-    run = run_dir.read_run()
-    fold = Fold(run_dir.name_in(run), config, run)
-    read = read_run(run_dir)
-    facts, hardware = (
-        (read.facts, read.hardware) if at is None else known_with_hardware(read.facts, read.hardware, at)
-    )
-    fold.add_all(facts)
-    for told in hardware:
-        fold.add_hardware(told)
-    state = fold.state(fold.carried(time.time()) if at is None else at)
-    return Observed(state, tuple(_not_read(run, read)))
-
-
-def read_state(run_dir: RunDir, config: Config, at: float | None = None) -> RunState:
-    """The state alone of `observe`."""
-    return observe(run_dir, config, at).state
-
-
-def _not_read(run: Mapping[str, Any], read: RunReading) -> Iterable[str]:
-    if read.not_read:
-        yield f"{'logs' if read.by_logs else 'signals'} not read: {', '.join(read.not_read)}"
-    if read.by_logs:
-        yield "signals: none were written, so that the logs alone tell of the run"
-    world_size = run.get("world_size")
-    if world_size is not None and read_world_size(world_size) is None:
-        yield f"world_size of run.json: is no number of ranks (1 to {LARGEST_WORLD_SIZE}), ignored"
 
 
 def _of_alert(state: RunState, cause: str, firings: Iterable[Any]) -> Diagnosis:
@@ -206,7 +175,7 @@ def _of_loss(state: RunState) -> Diagnosis:
 
 def _reproducible(diagnosis: Diagnosis, run: Mapping[str, Any]) -> Diagnosis:
     """A fault of the code is reproduced by the run's own command, where that is known."""
-    if diagnosis.details is None or not diagnosis.cause.startswith("hang."):
+    if not isinstance(diagnosis.details, HangAnswer) or not diagnosis.cause.startswith("hang."):
         return diagnosis
     command = run.get("restart_command")
     details = reproduced_by(diagnosis.details, command if isinstance(command, str) else None)

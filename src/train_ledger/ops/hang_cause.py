@@ -61,14 +61,14 @@ def of_hang(state: RunState, evidence: HangEvidence, looked_at: Collection[int])
 
 def without_contradictions(diagnosis: Diagnosis) -> Diagnosis:
     """The same one; what it names is not ruled out beside it, by whomever."""
-    findings = diagnosis.details.findings if diagnosis.details else ()
+    details = diagnosis.details if isinstance(diagnosis.details, HangAnswer) else None
+    findings = details.findings if details else ()
     named = [diagnosis.cause, *(finding.kind for finding in findings)]
     left = tuple(it for it in diagnosis.ruled_out if not any(contradicts(it, name) for name in named))
-    details = diagnosis.details
-    if details is not None:
-        kept = (it for it in details.ruled_out if not any(contradicts(it, name) for name in named))
-        details = replace(details, ruled_out=tuple(kept))
-    return replace(diagnosis, ruled_out=left, details=details)
+    if details is None:
+        return replace(diagnosis, ruled_out=left)
+    kept = (it for it in details.ruled_out if not any(contradicts(it, name) for name in named))
+    return replace(diagnosis, ruled_out=left, details=replace(details, ruled_out=tuple(kept)))
 
 
 def _cause(state: RunState, evidence: HangEvidence) -> tuple[str, tuple[int, ...]]:

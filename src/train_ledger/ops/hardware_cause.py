@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from train_ledger.answer import Diagnosis, NextCommand, RuledOut
+from train_ledger.answer import Diagnosis, HangAnswer, NextCommand, RuledOut
 from train_ledger.hang import RankKnowledge
 from train_ledger.hang.knowledge import GpuFault
 from train_ledger.hang.verdict.rank_lines import gpu_line
@@ -63,7 +63,10 @@ def _failed(known: Mapping[int, RankKnowledge], state: RunState) -> Iterator[_Fa
 
 def _fits(diagnosis: Diagnosis) -> bool:
     """Whether dumps say what a dead GPU looks like: a GPU that does not finish, or all came and none did."""
-    return diagnosis.details is not None and diagnosis.details.kind in ("completion_laggard", "no_mismatch")
+    return isinstance(diagnosis.details, HangAnswer) and diagnosis.details.kind in (
+        "completion_laggard",
+        "no_mismatch",
+    )
 
 
 def _nothing_found(diagnosis: Diagnosis) -> Diagnosis:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from train_ledger.answer import CAUSES, STATES, Diagnosis, Finding, HangAnswer, Unreadable
+from train_ledger.answer import CAUSES, STATES, Diagnosis, Finding, HangAnswer, SlowAnswer, Unreadable
 from train_ledger.render import words
 from train_ledger.render.drawn import drawn_sections
 from train_ledger.render.picture import Picture
 from train_ledger.render.ranks import ranks_in_brief
 from train_ledger.render.report import Report, Section, Tone, commands, pairs, points, ruled_out
+from train_ledger.render.slow import slow_sections
 
 __all__ = ["report_of"]
 
@@ -52,12 +53,14 @@ def _of_hang(answer: HangAnswer, picture: Picture, drawings: Iterable[Section]) 
 
 def _of_diagnosis(answer: Diagnosis, currency: str, picture: Picture, drawings: Iterable[Section]) -> Report:
     tones: dict[str, Tone] = {"none": "fine", "unknown": "unsure"}
-    details = answer.details
+    details = answer.details if isinstance(answer.details, HangAnswer) else None
     findings = _findings(details, picture, confidence=None) if details else []
+    slow = slow_sections(answer.details) if isinstance(answer.details, SlowAnswer) else []
     circumstances = pairs("", _circumstances(answer, currency))
     sections = [
         *pairs("", [("cause", _cause(answer.cause))]),
         *([*findings, *circumstances] if len(findings) < 2 else [*circumstances, *findings]),
+        *slow,
         *drawings,
         *points("evidence", [*answer.evidence, *(_evidence(details) if details else ())]),
         *ruled_out([*answer.ruled_out, *(details.ruled_out if details else ())]),
@@ -83,6 +86,7 @@ def _circumstances(answer: Diagnosis, currency: str) -> Iterable[tuple[str, str 
         ("hosts", ", ".join(answer.hosts)),
         ("GPUs", ", ".join(answer.gpus)),
         ("impact", words.impact(answer.impact, currency)),
+        ("to mend", answer.details.remedy if isinstance(answer.details, SlowAnswer) else None),
         ("confidence", answer.confidence if answer.cause != "none" else None),
     )
 

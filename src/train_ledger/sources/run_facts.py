@@ -123,7 +123,7 @@ class RunFacts:
     def left_out_in_words(self) -> tuple[str, ...]:
         """The same in words, one phrase a kind of files."""
         left_out = (
-            (self._current.left_out_bytes, "in the middle of long logs"),
+            (self._current.left_out_bytes, "in the middle of long files"),
             (self._hardware.left_out_bytes, "of earlier readings of the hardware"),
         )
         return tuple(f"{size / 1e6:,.1f} MB {where}" for size, where in left_out if size)

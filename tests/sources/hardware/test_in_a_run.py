@@ -11,7 +11,7 @@ import pytest
 from train_ledger.config import Config
 from train_ledger.facts import Fault, HardwareReading
 from train_ledger.ledger import Fold, Memory
-from train_ledger.ops.diagnose import read_state
+from train_ledger.ops import read_state
 from train_ledger.run_dir import RunDir
 from train_ledger.sources import RunFacts, read_run
 from train_ledger.sources.hardware.reading_line import line_of

@@ -1,0 +1,125 @@
+"""A run goes on, but slowly: what is the cause, and what does it cost?
+
+Joins the answer of the steps with what the state knows of hosts, GPUs, ports and saves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from train_ledger import slow
+from train_ledger.answer import Diagnosis, RuledOut, SlowAnswer
+from train_ledger.config import Config
+from train_ledger.ledger import RunState, gpu_price_per_hour, has_gpus, impact, known_at
+from train_ledger.ledger.hardware.places import host_key
+from train_ledger.ops.slow_commands import slow_commands
+from train_ledger.ops.words import step_clock
+from train_ledger.render import harmless
+from train_ledger.run_dir import RunDir
+from train_ledger.slow.table import table_of_facts
+from train_ledger.sources import read_run
+
+__all__ = ["history_of", "of_slow", "slow_answer", "told_of"]
+
+_STEPS_OF_LOGS = 200_000
+_ONLY_IF_ASKED = ("slow.stage_imbalance",)
+"""What a run may have been like ever since: no trouble that began."""
+
+
+def slow_answer(
+    run_dir: RunDir,
+    run: Mapping[str, Any],
+    config: Config,
+    state: RunState,
+    *,
+    at: float | None = None,
+    asked: slow.Asked | None = None,
+) -> SlowAnswer:
+    """Who drags, since when and why; `asked` says what to compare with. Raises RunDirError as it does."""
+    beside = slow.Beside(slow.Cards(state.gpus, state.ports), state.checkpoints.durations_s)
+    return slow.look(history_of(run_dir, run, state, at), config.alerts, beside, asked)
+
+
+def history_of(
+    run_dir: RunDir, run: Mapping[str, Any], state: RunState, at: float | None = None
+) -> slow.History:
+    """Where the steps of a run are looked up: in its ranks' own files, else in what its logs tell."""
+    if not state.by_logs:
+        return slow.FileHistory(run_dir, at)
+    facts = read_run(run_dir).facts
+    told = facts if at is None else known_at(facts, at)
+    return slow.TableHistory(table_of_facts(told, run, _STEPS_OF_LOGS))
+
+
+def of_slow(
+    run_dir: RunDir,
+    run: Mapping[str, Any],
+    config: Config,
+    state: RunState,
+    answer: SlowAnswer,
+) -> Diagnosis | None:
+    """The diagnosis that the answer makes; None where it finds no trouble that began."""
+    if not _is_trouble(answer):
+        return None
+    found = told_of(run_dir, run, config, state, answer)
+    return replace(found, evidence=(*found.evidence, step_clock(state)))
+
+
+def told_of(
+    run_dir: RunDir, run: Mapping[str, Any], config: Config, state: RunState, answer: SlowAnswer
+) -> Diagnosis:
+    """The answer as a diagnosis, whatever it says."""
+    found = Diagnosis(
+        state=state.state,
+        cause=answer.cause if answer.verdict != "cannot_tell" else "unknown",
+        ranks=answer.culprits,
+        hosts=_hosts(state, answer),
+        gpus=_gpus(state, answer),
+        confidence=answer.confidence,
+        since_step=answer.since_step,
+        since_t=answer.since_t,
+        evidence=tuple(harmless(line, longest=600) for line in answer.evidence),
+        ruled_out=tuple(
+            RuledOut(it.cause, harmless(it.by, longest=600))
+            for it in answer.suspects
+            if it.verdict == "ruled_out"
+        ),
+        not_observed=(*answer.not_observed, *_not_observed(answer)),
+        details=answer,
+    )
+    if answer.lost_s is not None and found.cause != "none":
+        gpus = (state.world_size or len(state.ranks)) if has_gpus(run, state.ranks.values()) else None
+        price = gpu_price_per_hour(run, config.cost.gpu_price_per_hour)
+        found = replace(found, impact=impact(answer.lost_s, gpus, price))
+    return replace(found, next=slow_commands(run_dir, state, found, answer))
+
+
+def _is_trouble(answer: SlowAnswer) -> bool:
+    if answer.verdict != "slow" or (answer.cause in _ONLY_IF_ASKED and not answer.slower):
+        return False
+    return answer.cause != "unknown" or answer.slower
+
+
+def _not_observed(answer: SlowAnswer) -> tuple[str, ...]:
+    return tuple(f"{it.cause}: {it.by}" for it in answer.suspects if it.verdict == "not_observed")
+
+
+def _hosts(state: RunState, answer: SlowAnswer) -> tuple[str, ...]:
+    """Those of the culprits; of links that name a host by its errors, that one."""
+    of_ranks = {it.host for rank in answer.culprits if (it := state.ranks.get(rank)) and it.host}
+    if of_ranks or answer.culprits:
+        return tuple(sorted(of_ranks | set(answer.hosts)))
+    if answer.cause != "slow.straggler.link":
+        return ()
+    hosts = {host_key(it.host): it.host for it in state.gpus if it.links_grown}
+    hosts |= {host_key(it.host): it.host for it in state.ports if it.grown or it.down_since_t is not None}
+    return tuple(sorted(hosts.values()))
+
+
+def _gpus(state: RunState, answer: SlowAnswer) -> tuple[str, ...]:
+    """Cards whose own counters name them; those of culprits are found by their ranks."""
+    if answer.culprits or answer.cause != "slow.straggler.link":
+        return ()
+    return tuple(sorted(name for it in state.gpus if it.links_grown and (name := it.uuid or it.pci)))

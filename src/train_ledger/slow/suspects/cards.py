@@ -1,0 +1,144 @@
+"""What do the readings of a rank's GPU say, beside the card's own history and the other cards of the run?
+
+A card that drags is named by its rank's work, not by this: readings say why. Power, heat and how busy the
+tensor cores are follow from waiting as well as from trouble, so that they are told and decide nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from train_ledger.answer import Suspect
+from train_ledger.config import Alerts
+from train_ledger.ledger.hardware.clocks import SM_CLOCK
+from train_ledger.ledger.hardware.places import host_key
+from train_ledger.ledger.hardware.records import GpuState, PortState
+
+__all__ = ["Cards", "of_clocks", "of_links"]
+
+_TEMPERATURE, _POWER = "DCGM_FI_DEV_GPU_TEMP", "DCGM_FI_DEV_POWER_USAGE"
+_TENSOR = "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE"
+_NVLINK = ("DCGM_FI_PROF_NVLINK_TX_BYTES", "DCGM_FI_PROF_NVLINK_RX_BYTES")
+_REPLAYS = "DCGM_FI_DEV_PCIE_REPLAY_COUNTER"
+_SLOW_CLOCK = 0.9
+_UNEQUAL = 0.7
+_FEWEST_PEERS = 3
+_MANY_REPLAYS = 1000.0
+_SHOWN = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Cards:
+    """The GPUs and ports of the run's hosts as last read."""
+
+    gpus: tuple[GpuState, ...] = ()
+    ports: tuple[PortState, ...] = ()
+
+    def of(self, ranks: Iterable[int]) -> list[GpuState]:
+        """The cards that were read of these ranks."""
+        wanted = frozenset(ranks)
+        return [it for it in self.gpus if it.seen_t is not None and not wanted.isdisjoint(it.ranks)]
+
+    def peers(self, gpu: GpuState) -> list[GpuState]:
+        """The other cards of the run."""
+        return [it for it in self.gpus if it.ranks and it.seen_t is not None and it is not gpu]
+
+
+def of_clocks(cards: Cards, ranks: Sequence[int], alerts: Alerts) -> Suspect:
+    """Are the cards of these ranks slowed down: by heat, by power, or by clocks that are lower than usual?"""
+    cause = "slow.straggler.clock"
+    read = cards.of(ranks)
+    if not read:
+        return Suspect(cause, "not_observed", "hardware: no readings of the GPUs of these ranks")
+    slow = {it.ranks: why for it in read if (why := _why_slow(it, cards, alerts))}
+    lines = [f"{_name(it)}: {slow.get(it.ranks) or _clock(it)}{_besides(it, cards)}" for it in read]
+    words = "; ".join(lines[:_SHOWN])
+    if not slow:
+        return Suspect(cause, "ruled_out", words)
+    return Suspect(cause, "confirmed", words, ranks=tuple(sorted({rank for of in slow for rank in of})))
+
+
+def of_links(cards: Cards, ranks: Sequence[int]) -> Suspect:
+    """Do the links of these ranks' cards and hosts count errors, or carry less than those beside them?"""
+    cause = "slow.straggler.link"
+    read = cards.of(ranks)
+    hosts = {host_key(it.host) for it in read}
+    ports = [it for it in cards.ports if host_key(it.host) in hosts]
+    if not read and not ports:
+        return Suspect(cause, "not_observed", "hardware: no readings of the links of these ranks")
+    found = [f"{_name(it)}: {why}" for it in read if (why := ", ".join(_link_trouble(it, cards)))]
+    found += [f"port {it.device} of {it.host}: {why}" for it in ports if (why := _port_trouble(it))]
+    if found:
+        return Suspect(cause, "confirmed", "; ".join(found[:_SHOWN]), ranks=tuple(ranks))
+    return Suspect(cause, "ruled_out", "no NVLink, PCIe or port of these ranks counts errors")
+
+
+def _name(gpu: GpuState) -> str:
+    ranks = ", ".join(str(rank) for rank in gpu.ranks[:_SHOWN])
+    return f"GPU of rank {ranks} on {gpu.host}"
+
+
+def _why_slow(gpu: GpuState, cards: Cards, alerts: Alerts) -> str:
+    if gpu.low_since_t is not None:
+        return gpu.low_why
+    mhz = gpu.values.get(SM_CLOCK)
+    if mhz is None:
+        return ""
+    if gpu.usual_mhz is not None and mhz < _SLOW_CLOCK * gpu.usual_mhz:
+        return f"{mhz:.0f} MHz where {gpu.usual_mhz:.0f} is usual for this card"
+    others = _of_peers(gpu, cards, SM_CLOCK)
+    if others is not None and mhz < _SLOW_CLOCK * others:
+        return f"{mhz:.0f} MHz where the other cards run at {others:.0f}"
+    return ""
+
+
+def _clock(gpu: GpuState) -> str:
+    mhz = gpu.values.get(SM_CLOCK)
+    usual = "" if gpu.usual_mhz is None else f" where {gpu.usual_mhz:.0f} is usual"
+    return "no clock was read, no clock event" if mhz is None else f"{mhz:.0f} MHz{usual}, no clock event"
+
+
+def _besides(gpu: GpuState, cards: Cards) -> str:
+    told = []
+    for name, unit, factor in (
+        (_TEMPERATURE, "°C", 1.0),
+        (_POWER, "W", 1.0),
+        (_TENSOR, "% tensor active", 100.0),
+    ):
+        own, others = gpu.values.get(name), _of_peers(gpu, cards, name)
+        if own is not None:
+            beside = "" if others is None else f" (others {others * factor:.0f})"
+            told.append(f"{own * factor:.0f} {unit}{beside}")
+    return "".join(f", {it}" for it in told)
+
+
+def _of_peers(gpu: GpuState, cards: Cards, name: str) -> float | None:
+    told = [value for it in cards.peers(gpu) if (value := it.values.get(name)) is not None]
+    return median(told) if len(told) >= _FEWEST_PEERS else None
+
+
+def _link_trouble(gpu: GpuState, cards: Cards) -> Iterator[str]:
+    for name, more in gpu.links_grown.items():
+        short = name.removeprefix("DCGM_FI_DEV_").removesuffix("_COUNT_TOTAL").lower()
+        yield f"{short} +{more:.0f}"
+    beside = [it for it in cards.peers(gpu) if host_key(it.host) == host_key(gpu.host)]
+    own = _traffic(gpu)
+    told = [it for it in map(_traffic, beside) if it is not None]
+    if own is not None and len(told) >= _FEWEST_PEERS and own < _UNEQUAL * median(told):
+        yield f"NVLink carries {own / 1e9:.3g} GB/s where the cards beside it carry {median(told) / 1e9:.3g}"
+    replays, others = gpu.values.get(_REPLAYS), _of_peers(gpu, cards, _REPLAYS)
+    if replays is not None and others is not None and replays >= max(_MANY_REPLAYS, 10 * others):
+        yield f"PCIe has replayed {replays:.0f} times, the other cards {others:.0f}"
+
+
+def _traffic(gpu: GpuState) -> float | None:
+    told = [gpu.values[name] for name in _NVLINK if name in gpu.values]
+    return sum(told) if len(told) == len(_NVLINK) else None
+
+
+def _port_trouble(port: PortState) -> str:
+    if port.down_since_t is not None:
+        return "the link is down"
+    return ", ".join(f"{name.removesuffix('_total')} +{more:.0f}" for name, more in port.grown.items())

@@ -1,0 +1,69 @@
+"""Why do these few ranks drag?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from train_ledger.answer import Suspect
+from train_ledger.slow.peers import Excess, Who
+from train_ledger.slow.suspects.view import View, over_ranks, seconds_in_words
+from train_ledger.slow.table.step_table import Flags
+
+__all__ = ["beside_peers", "of_software"]
+
+_CONTENDED = 1.5
+_SHOWN = 4
+
+
+def beside_peers(who: Who) -> Iterator[str]:
+    """What each culprit does beside its peers, in one sentence."""
+    named = frozenset(who.ranks)
+    told = [it for it in who.excesses if it.rank in named]
+    for it in told[:_SHOWN]:
+        waits = ""
+        if it.waits_less_s is not None and it.waits_less_s > 0:
+            waits = f"; it waits {seconds_in_words(it.waits_less_s)} less for the others than they do"
+        yield (
+            f"rank {it.rank}: its own work takes {it.ratio:.2f} × its peers' "
+            f"({seconds_in_words(it.excess_s)} more a step, in {it.share:.0%} of {who.steps} steps, "
+            f"{it.impact:.0%} of the step){waits}"
+        )
+
+
+def of_software(view: View, who: Who) -> Suspect:
+    """What is left where neither clocks nor links are to blame: the host code of these ranks."""
+    more_s = max((it.excess_s for it in _named(who)), default=0.0)
+    words = "; ".join([*_parts(who), *_cores(view, who.ranks)])
+    return Suspect("slow.straggler.software", "confirmed", words, more_s, who.ranks)
+
+
+def _named(who: Who) -> list[Excess]:
+    named = frozenset(who.ranks)
+    return [it for it in who.excesses if it.rank in named]
+
+
+def _parts(who: Who) -> Iterator[str]:
+    for it in _named(who)[:_SHOWN]:
+        more = sorted(it.parts.items(), key=lambda pair: -pair[1])
+        told = ", ".join(f"{phase} +{seconds_in_words(value)}" for phase, value in more if value > 0)
+        yield f"rank {it.rank} beside its peers, in a step: {told or seconds_in_words(it.excess_s)}"
+
+
+def _cores(view: View, ranks: Sequence[int]) -> Iterator[str]:
+    """Whether its cores are busy with something else beside its own work, as loader workers are."""
+    if not view.now.tells("cpu_percent"):
+        return
+    chosen = np.isin(np.array(view.now.ranks), list(ranks))
+    own, others = _median(view, chosen), _median(view, ~chosen)
+    if own is None or others is None:
+        return
+    contended = ": its cores may be contended, as by loader workers" if own > _CONTENDED * others > 0 else ""
+    yield f"cpu_percent {own:.0f} (others {others:.0f}){contended}"
+
+
+def _median(view: View, rows: Flags) -> float | None:
+    told = view.now.of("cpu_percent")[rows].reshape(-1, 1)
+    found = float(over_ranks(np.nanmedian, told)[0]) if told.size else np.nan
+    return found if np.isfinite(found) else None

@@ -1,0 +1,27 @@
+"""Do collectives take longer by themselves, and not because somebody comes late?
+
+Who drags makes all others wait, and waits least itself. So only where even the rank that waits least waits
+longer than before is it the network.
+"""
+
+from __future__ import annotations
+
+from train_ledger.answer import Suspect
+from train_ledger.slow.suspects.view import View, seconds_in_words
+
+__all__ = ["of_communication"]
+
+
+def of_communication(view: View) -> Suspect:
+    """By the least wait of each step."""
+    now, before = view.of_now("comm_wait_s"), view.of_before("comm_wait_s")
+    if now is None:
+        return Suspect("slow.communication", "not_observed", "no rank tells comm_wait_s")
+    words = f"comm_wait_s: {seconds_in_words(now.least)} of a step on the rank that waits least"
+    if before is None:
+        return Suspect("slow.communication", "not_observed", f"{words}; no earlier steps to compare with")
+    words += f", {seconds_in_words(before.least)} in {view.compared_with}"
+    rise_s = now.least - before.least
+    if view.explains(rise_s):
+        return Suspect("slow.communication", "confirmed", words, rise_s)
+    return Suspect("slow.communication", "ruled_out", words, rise_s)
