@@ -20,6 +20,7 @@ VERBS = {
     "dump",
     "ask",
     "diagnose",
+    "slow",
     "read",
     "watch",
     "export",

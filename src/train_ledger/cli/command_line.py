@@ -28,6 +28,7 @@ from train_ledger.cli.lint import lint
 from train_ledger.cli.nsys import nsys
 from train_ledger.cli.postmortem import postmortem
 from train_ledger.cli.read import read
+from train_ledger.cli.slow import slow
 from train_ledger.cli.stacks import stacks
 from train_ledger.cli.trace import trace_breakdown, trace_diff
 from train_ledger.cli.trace_take import trace_memory, trace_nsys, trace_take
@@ -96,6 +97,7 @@ _VERBS = (
     dump,
     ask,
     diagnose,
+    slow,
     read,
     watch,
     export,
