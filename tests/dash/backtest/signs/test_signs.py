@@ -14,6 +14,7 @@ from train_ledger.dash.backtest import PastIncident, Recording, Replay
 from train_ledger.dash.backtest.happened import Happened
 from train_ledger.dash.backtest.outcome import Outcome, outcome_of
 from train_ledger.dash.backtest.signs import signs_in
+from train_ledger.facts import Fault
 
 SHORT = Alerts(
     stall_floor_s=20.0,
@@ -200,8 +201,10 @@ def test_what_is_no_page_by_the_table_is_no_incident() -> None:
 
 def test_a_fault_of_a_gpu_on_which_no_rank_is_is_none() -> None:
     run = Made().start().go(100).xid(79, 3)
-    details = {**run.known[-1].what.details, "pci": "0000:77:00"}  # type: ignore[union-attr]
-    run.known[-1] = run.known[-1]._replace(what=replace(run.known[-1].what, details=details))  # type: ignore[call-arg]
+    fault = run.known[-1].what
+    assert isinstance(fault, Fault)
+    elsewhere = replace(fault, details={**fault.details, "pci": "0000:77:00"})
+    run.known[-1] = run.known[-1]._replace(what=elsewhere)
     recording = run.go(100).recording()
     assert signs_in(recording, Config(alerts=SHORT), recording.began_t, run.t) == []
 
