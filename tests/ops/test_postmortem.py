@@ -85,6 +85,21 @@ def test_how_the_run_came_back_is_in_the_timeline(run):
     assert "finished" not in draft
 
 
+def test_a_run_that_stands_still_again_is_not_detected_before_it_stood(run):
+    again = an_incident(since_step=80, since_t=T + 600)[2]
+    told = {
+        "t": T + 700.5,
+        "kind": "notification_intended",
+        "incident": "i1",
+        "notification": "i1-again-1-80",
+    }
+    write(run, *an_incident(), {**again, "t": T + 700}, told)
+    draft = postmortem(run, Config())
+    assert "- from the last step to the page: 100.5 s" in draft
+    assert "to the alert" not in draft
+    assert draft.index("page handed over") < draft.index("last step completed (step 80)")
+
+
 def test_the_latest_incident_is_drafted_unless_one_is_named(run):
     write(run, *an_incident("i1"), *an_incident("i2", cause="hang.mismatch"))
     assert "hang.mismatch" in postmortem(run, Config())

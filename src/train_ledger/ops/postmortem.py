@@ -166,16 +166,24 @@ def _place(entry: Entry) -> str:
 def _timeline(happened: Iterable[_Happened], verdict: Diagnosis) -> Iterable[str]:
     yield "## Timeline (UTC)"
     yield ""
-    if verdict.since_t is not None:
-        step = "" if verdict.since_step is None else f" (step {verdict.since_step})"
-        yield f"- {_clock(verdict.since_t)}  last step completed{step}"
+    stands_since_t = verdict.since_t
     for it in happened:
+        if stands_since_t is not None and it.t is not None and it.t >= stands_since_t:
+            yield _last_step(verdict)
+            stands_since_t = None
         if it.verdict:
             yield f"- {_clock(it.t)}  verdict: {inert(it.verdict.cause)}, {_accused(it.verdict)}"
         elif say := _SAID.get(it.kind):
             yield f"- {_clock(it.t)}  {say(it.entry)}"
+    if stands_since_t is not None:
+        yield _last_step(verdict)
     yield "- (?)  decision, restart, first step after it"
     yield ""
+
+
+def _last_step(verdict: Diagnosis) -> str:
+    step = "" if verdict.since_step is None else f" (step {verdict.since_step})"
+    return f"- {_clock(verdict.since_t)}  last step completed{step}"
 
 
 def _root_cause(verdict: Diagnosis) -> Iterable[str]:
@@ -194,14 +202,17 @@ def _root_cause(verdict: Diagnosis) -> Iterable[str]:
 def _detection(happened: Sequence[_Happened], verdict: Diagnosis) -> Iterable[str]:
     yield "## Detection"
     yield ""
+    since_t = verdict.since_t  # of a run that stands still again: what was told before is no detection of it
     for kind, what in (
         ("alert_fired", "alert"),
         ("notification_intended", "page"),
         ("verdict", "verdict"),
     ):
-        t = next((it.t for it in happened if it.kind == kind), None)
-        if t is not None and verdict.since_t is not None:
-            yield f"- from the last step to the {what}: {t - verdict.since_t:.1f} s"
+        if since_t is None:
+            break
+        t = next((it.t for it in happened if it.kind == kind and it.t is not None and it.t >= since_t), None)
+        if t is not None:
+            yield f"- from the last step to the {what}: {t - since_t:.1f} s"
     yield ""
 
 
