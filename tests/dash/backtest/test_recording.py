@@ -57,7 +57,9 @@ def test_hardware_is_known_by_the_clock_of_its_host(tmp_path: Path) -> None:
 def test_a_host_whose_clock_stood_elsewhere_makes_no_run_of_many_years(tmp_path: Path) -> None:
     run_dir = run_of(tmp_path, {0: [{"t": T0 + 5 * step, "step": step} for step in range(1, 50)]})
     run_dir.hardware.mkdir()
-    looks = [{"t": t, "host": "n0", "gpu": 0, "by": "nvml", "DCGM_FI_DEV_GPU_TEMP": 50} for t in (0, T0, 9e10)]
+    looks = [
+        {"t": t, "host": "n0", "gpu": 0, "by": "nvml", "DCGM_FI_DEV_GPU_TEMP": 50} for t in (0, T0, 9e10)
+    ]
     (run_dir.hardware / "n0.jsonl").write_text("".join(json.dumps(look) + "\n" for look in looks))
     recording = record(run_dir)
     assert recording.ended_t - recording.began_t < 600

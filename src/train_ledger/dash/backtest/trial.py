@@ -147,6 +147,12 @@ def backtest(
 def _played(replay: Replay, recording: Recording, span: Span) -> tuple[float, float]:
     """Since and until when the run was judged."""
     since_t = recording.began_t if span.since_t is None else max(span.since_t, recording.began_t)
+    until_t = recording.ended_t if span.until_t is None else span.until_t
+    if until_t - since_t > _MOST_EVALUATIONS * replay.config.alerts.evaluation_interval_s:
+        raise SpanError(
+            f"{recording.run}: from {_moment(since_t)} to {_moment(until_t)} is too long to be judged at "
+            "every interval; say with --since and --until what is wanted"
+        )
     if span.until_t is None:
         return since_t, replay.play_to_end(recording.known, since_t=since_t)
     for _ in replay.play(recording.known, span.until_t, since_t=since_t):
