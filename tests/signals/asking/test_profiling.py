@@ -125,3 +125,75 @@ def test_a_snapshot_is_torchs_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert (path.read_bytes(), recorded) == (b"a pickle", [])
     write_memory_snapshot(path, record_history=True)
     assert len(recorded) == 1
+
+
+def test_from_the_step_on_that_all_ranks_were_asked_for(tmp_path: Path) -> None:
+    answers: list[Mapping[str, Any]] = []
+    profiling = Profiling()
+    profiling.ask(2, tmp_path / "rank_5.json.gz", answers.append, first_step=13)
+    for ended in range(10, 16):
+        (torch.ones(8, 8) @ torch.ones(8, 8)).sum()
+        profiling.step(ended)
+    assert [answer["ok"] for answer in answers] == [True]
+    with gzip.open(tmp_path / "rank_5.json.gz") as file:
+        names = {event.get("name") for event in json.load(file)["traceEvents"]}
+    assert {name for name in names if str(name).startswith("ProfilerStep#")} == {
+        "ProfilerStep#13", "ProfilerStep#14",
+    }  # fmt: skip
+
+
+def test_what_takes_too_long_ends_with_the_steps_it_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from train_ledger.signals.asking import profiling as module
+
+    asked = Asked(tmp_path / "rank_5.json.gz", steps=50)
+    asked.train(3)
+    now = time.monotonic() + 601
+    monkeypatch.setattr(module.time, "monotonic", lambda: now)
+    asked.train(1)
+    assert asked.answers == [{"ok": True, "path": str(asked.path), "steps": 3}]
+    late: list[Mapping[str, Any]] = []
+    asked.profiling.ask(1, asked.path, late.append, first_step=10**9)
+    now += 601
+    asked.profiling.step(7)
+    assert late == [{"ok": False, "error": "step 1000000000 did not come in 600 s"}]
+
+
+def test_a_trace_that_is_too_large_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from train_ledger.signals.asking import profiling as module
+
+    monkeypatch.setattr(module, "_LARGEST_BYTES", 10)
+    asked = Asked(tmp_path / "traces" / "rank_5.json.gz")
+    asked.train(3)
+    assert "ask for fewer" in asked.answers[0]["error"]
+    assert list(asked.path.parent.iterdir()) == []
+    monkeypatch.setattr(module, "_LEAST_FREE_BYTES", 1 << 62)
+    with pytest.raises(CannotError, match="are free"):
+        Asked(tmp_path / "rank_5.json.gz")
+
+
+def test_nsys_is_told_where_to_begin_and_to_end(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from train_ledger.signals.asking import nsys
+
+    told: list[str] = []
+    cuda = SimpleNamespace(
+        is_initialized=lambda: True,
+        profiler=SimpleNamespace(start=lambda: told.append("start"), stop=lambda: told.append("stop")),
+    )
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda))
+    answers: list[Mapping[str, Any]] = []
+    profiling = Profiling()
+    with pytest.raises(CannotError, match="does not run under nsys"):
+        profiling.ask(1, tmp_path / "unused", answers.append, by_nsys=True)
+    monkeypatch.setenv(nsys.REPORT, "/runs/nsys/rank_5.nsys-rep")
+    monkeypatch.setattr(nsys._Range, "_taken", False)
+    profiling.ask(2, tmp_path / "unused", answers.append, by_nsys=True)
+    for ended in (1, 2):
+        profiling.step(ended)
+    assert told == ["start"]
+    profiling.step(3)
+    assert told == ["start", "stop"]
+    assert answers == [{"ok": True, "path": "/runs/nsys/rank_5.nsys-rep", "steps": 2}]
+    with pytest.raises(CannotError, match="has captured its range"):
+        profiling.ask(1, tmp_path / "unused", answers.append, by_nsys=True)
