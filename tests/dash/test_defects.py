@@ -335,3 +335,35 @@ def test_d49_every_alert_says_something_in_one_line_and_where_to_read_on(rule: R
         "{{ range "
     ) == rule.summary.count("{{ end }}")
     assert rule.runbook == rule.name.lower()
+
+
+# -- counters
+
+
+@needs_promtool
+@pytest.mark.slow
+def test_d30_a_counter_that_fell_counts_anew(tmp_path: Path) -> None:
+    """The same name for a new run, which restarts at once again and again."""
+    restarts = then((7, 60), (0, 2), (1, 2), (2, 2), (3, 20))
+    of_exporter = {"instance": "n0:9466"}
+    given = [
+        series("train_exporter_clock_seconds", counting(0, 86), **of_exporter),
+        series("train_run_finished", steady(0, 86), **of_exporter),
+        series("train_restart_total", restarts, **of_exporter),
+        series("train_run_started_timestamp_seconds", then((-9e5, 60), (3600, 26)), **of_exporter),
+    ]
+    expected = {"TrainingRestartLoop at 65": NOBODY, "TrainingRestartLoop at 66.2": ["r42"]}
+    replay(tmp_path, given, expected)
+
+
+def test_d30_a_failed_save_counts_though_hundreds_of_saves_came_after_it() -> None:
+    run = Made().start().go(10)
+    for number in range(300):
+        name = "ckpt_failed" if number in {0, 299} else "ckpt_saved"
+        run.event(name, [0], step=10 * number, error="full", duration_s=1.0)
+    fold = Fold("r42", Config())
+    for known in run.known:
+        known.fold_into(fold)
+    state = fold.state(run.t)
+    assert (len(state.checkpoints.failed), state.checkpoints.failed_before) == (1, 1)
+    assert 'train_ckpt_failed_total{run="r42"} 2' in Exposition(Config()).text(state)

@@ -67,7 +67,7 @@ def test_every_rule_is_in_the_file_and_every_threshold_filled_in() -> None:
         assert f"alert: {rule.name}\n" in text
         assert f'"https://wiki.example.org/runbook#{rule.runbook}"' in text
     assert "[77s]" in text
-    own = ("$labels", "$value", '"$1"')  # Prometheus'
+    own = ("$labels", "$value", '"$1"', "$place", "$it")  # Prometheus'
     left = [word for word in text.split() if "$" in word and not any(it in word for it in own)]
     assert left == []
 

@@ -129,7 +129,7 @@ class Exposition:
         duration_s = saves.durations_s[-1] if saves.durations_s else written["ckpt_duration_s"]
         attempt_t = state.attempts[-1].started_t if state.attempts else None
         restarts = max(float(restarts_since(state, -math.inf)), written["restart_total"] or 0.0)
-        failed = max(float(len(saves.failed)), written["ckpt_failed_total"] or 0.0)
+        failed = max(float(saves.failed_before + len(saves.failed)), written["ckpt_failed_total"] or 0.0)
         gauge, counter = "gauge", "counter"
         yield "train_step_time_seconds_p50", gauge, "Median of the steady step times.", state.p50_step_time_s
         yield (

@@ -51,6 +51,7 @@ class Saves:
 
     def __init__(self) -> None:
         self._saves: dict[tuple[int, int], _Save] = {}
+        self._failed_before = 0
 
     def add(self, event: Event, rank: int, t: float, step: int | None) -> None:
         """`t` is the event's carried time, `step` that of its `rank` where the event names none."""
@@ -68,7 +69,8 @@ class Saves:
             error = str(event.details.get("error") or "no reason given")
             save.failed = _lowest(save.failed, _Report(rank, t, error))
         if len(self._saves) > _KEPT:
-            del self._saves[min(self._saves)]
+            forgotten = self._saves.pop(min(self._saves))
+            self._failed_before += forgotten.failed is not None
 
     def shown(self, attempt: int, on_zero: Times) -> Checkpoints:
         """What is known now; a save counts as open in its own attempt and until a later one succeeded."""
@@ -95,6 +97,7 @@ class Saves:
                 for key, save in ordered
                 if save.failed
             ),
+            failed_before=self._failed_before,
         )
 
 

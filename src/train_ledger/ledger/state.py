@@ -99,7 +99,8 @@ class FailedSave:
 class Checkpoints:
     """Saves of the whole run: a save that several ranks report counts once, by its step.
 
-    `durations_s` and `saved_t` hold the last 20 successful saves, oldest first.
+    `durations_s` and `saved_t` hold the last 20 successful saves, oldest first. `failed` are those of the
+    last few hundred saves that failed, and `failed_before` counts the earlier ones.
     """
 
     open_since_t: float | None = None
@@ -107,6 +108,7 @@ class Checkpoints:
     saved_t: tuple[float, ...] = ()
     durations_s: tuple[float, ...] = ()
     failed: tuple[FailedSave, ...] = ()
+    failed_before: int = 0
 
 
 @dataclass(frozen=True, slots=True)

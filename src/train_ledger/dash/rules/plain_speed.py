@@ -74,7 +74,9 @@ and run:train_mfu_plain:fraction offset $mfu_window""",
   and on (run, rank) ({_OUTLIERS})
   and on (run) count by (run) ({_OUTLIERS}) == 1
 )
-* on (run, rank) group_left (host) max by (run, rank, host) (train_rank_info)""",
+* on (run, rank) group_left (host) topk by (run, rank) (1, max by (run, rank, host) (
+  train_rank_info unless on (run, instance) run_instance:train_superseded:attempt
+))""",
     ),
     Recording(
         "run_rank:train_alloc_retries_plain:count",

@@ -81,12 +81,12 @@ def grew(metric: str, window: str) -> str:
     """By how much a counter of the run grew within the window.
 
     Unlike `increase` this counts what a counter of a young run was born with; of an older run only what
-    was added since it was first scraped is news.
+    was added since it was first scraped is news. One that fell counts anew: another run has its name now.
     """
     now = f"max by (run) (last_over_time({metric}[{window}]))"
     return f"""{now}
 - on (run) (
-  max by (run) (last_over_time({metric}[{window}] offset {window}))
+  max by (run) (last_over_time({metric}[{window}] offset {window})) <= on (run) {now}
   or on (run) (
     max by (run) (min_over_time({metric}[{window}]))
     and on (run) run:train_run_age:seconds > {window}_s
