@@ -207,3 +207,44 @@ def test_the_median_of_the_others(seed: int, ranks: int) -> None:
             others = others[np.isfinite(others)]
             wanted = np.median(others) if len(others) > 1 else np.nan
             assert np.array_equal(found[row, column], wanted, equal_nan=True)
+
+
+@pytest.mark.filterwarnings("error")
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 100_000))
+def test_whatever_is_missing_it_answers(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    dp, tp, pp = ((1, 1, 1), (2, 1, 1), (3, 1, 1), (8, 1, 1), (2, 1, 2), (1, 1, 4), (4, 2, 2))[
+        rng.integers(7)
+    ]
+    table = simulate(SlowPlan(seed=seed, dp=dp, tp=tp, pp=pp, steps=int(rng.integers(1, 70)))).table
+    values = {}
+    for name, told in table.values.items():
+        values[name] = told.copy()
+        fate = rng.integers(8)
+        if fate == 0:
+            values[name][:] = np.nan
+        elif fate == 1:
+            values[name][rng.random(told.shape) < 0.3] = np.nan
+        elif fate == 2:
+            values[name][rng.integers(len(told))] = np.nan
+        elif fate == 3:
+            values[name][rng.random(told.shape) < 0.3] = 0.0
+    found = who(replace(table, values=values, layout_told=bool(rng.integers(2))))
+    assert found.reason
+    assert found.kind in ("rank", "host") or not found.ranks
+
+
+def test_one_rank_that_waits_for_its_data_by_the_spans_of_a_log() -> None:
+    facts = [
+        Step(float(step), step, rank, values={"step_time_s": 1.0, "data_wait_s": 0.4 if rank == 2 else 0.01})
+        for step in range(60)
+        for rank in range(4)
+    ]
+    found = who(table_of_facts(facts))
+    assert (found.kind, found.ranks, found.phase) == ("rank", (2,), "data")
+
+
+def test_timers_that_one_rank_writes_for_all_name_nobody() -> None:
+    facts = [Step(float(n), n, 7, values={"fwd_s": 2.0, "fwd_min_s": 1.0}) for n in range(60)]
+    assert who(table_of_facts(facts)).kind == "cannot_tell"

@@ -99,6 +99,7 @@ def random_plan(seed: int, cause: str | None = None, steps: int = 400) -> SlowPl
         gc_every=int(rng.choice([0, 40])),
         tokens_vary=float(rng.choice([0.0, 0.0, 0.01, 0.02])),
         bursts=int(rng.integers(0, 4)),
+        stride=1 if cause else int(rng.choice([1, 1, 1, 10])),
         hiccups=float(rng.choice([0.0, 0.0005])),
         tells_waits=bool(rng.random() < 0.8),
         cause=cause,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 
 import numpy as np
@@ -24,13 +23,18 @@ _FEW_COLLECT = 0.3
 
 
 def series_of(table: StepTable, name: str) -> Floats:
-    """Seconds of a part in each step, in the median of the ranks; compute_s without log_s and gc_s."""
+    """Seconds of a part in each step, in the median of the ranks; compute_s without log_s and gc_s.
+
+    Of comm_wait_s the least of the ranks: who waits least waits for no other rank, but for the transfer.
+    """
     values = table.of(name)
     if name == "compute_s":
         values = np.maximum(values - np.nan_to_num(table.of("log_s")) - np.nan_to_num(table.of("gc_s")), 0.0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # of a step that nobody told
-        return np.asarray(np.nanmedian(values, axis=0)) if len(values) else np.zeros(len(table.steps))
+    found = np.full(len(table.steps), np.nan)
+    told = np.isfinite(values).any(axis=0)
+    over_ranks = np.nanmin if name == "comm_wait_s" else np.nanmedian
+    found[told] = over_ranks(values[:, told], axis=0)
+    return found
 
 
 def wanted_of(table: StepTable, name: str) -> Flags:

@@ -47,7 +47,7 @@ def off_by_history(found: Measured, alerts: Alerts) -> list[int]:
     least = np.log1p(alerts.outlier_effect)
     share = ((risen > least) & found.recent).sum(axis=1) / np.maximum(1, found.recent.sum(axis=1))
     excess_s = found.work.seconds * (1 - np.exp(-np.nan_to_num(risen)))
-    cost = median_of(excess_s, found.recent) / np.nanmedian(found.work.step_s)
+    cost = median_of(excess_s, found.recent) / found.step_s
     good = (share >= alerts.outlier_share) & (sums[:, -1] > FEWEST) & (cost >= alerts.outlier_impact)
     waited = median_of(found.work.waits_s, found.recent)
     return [int(row) for row in np.flatnonzero(good) if waited[row] <= np.nanmin(waited) * (1 + least)]
@@ -115,7 +115,7 @@ def excess_of(found: Measured, row: int, alerts: Alerts, *, by_history: bool = F
         ratio,
         share,
         excess_s,
-        excess_s / float(np.nanmedian(found.work.step_s)),
+        excess_s / found.step_s,
         max(parts, key=lambda phase: parts[phase]),
         parts,
         float(less_s) if less_s is not None and np.isfinite(less_s) else None,

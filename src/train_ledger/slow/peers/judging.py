@@ -19,7 +19,7 @@ from train_ledger.slow.peers.culprits import (
     waits_of,
     whole_hosts,
 )
-from train_ledger.slow.peers.log_timers import of_log
+from train_ledger.slow.peers.log_timers import of_log, tells_spans
 from train_ledger.slow.peers.measured import Measured, measured
 from train_ledger.slow.peers.ratios import FEWEST
 from train_ledger.slow.peers.stages import SlowStage, slow_stage
@@ -38,7 +38,7 @@ _FEW_WITHOUT_LAYOUT = 0.1
 def who(table: StepTable, alerts: Alerts | None = None) -> Who:
     """Who drags in the newest steps of the table, by the gates of `alerts` (outlier_…)."""
     alerts = alerts or Alerts()
-    if table.of_all:
+    if table.of_all or tells_spans(table):
         return of_log(table, alerts)
     found = measured(table, alerts)
     if found is None:

@@ -11,10 +11,15 @@ from train_ledger.config import Alerts
 from train_ledger.slow.peers.verdict import Who
 from train_ledger.slow.table import StepTable
 
-__all__ = ["of_log"]
+__all__ = ["of_log", "tells_spans"]
 
 _NAMES = ("fwd", "bwd", "opt", "data_wait")
 _UNTOLD = "a log that speaks for all ranks does not tell whose own work is longer"
+
+
+def tells_spans(table: StepTable) -> bool:
+    """Whether the least and the most over all ranks are told, as by whoever writes the log for all."""
+    return any(table.tells(f"{name}_min_s") for name in _NAMES)
 
 
 def of_log(table: StepTable, alerts: Alerts) -> Who:
@@ -33,7 +38,7 @@ def of_log(table: StepTable, alerts: Alerts) -> Who:
 
 def _span(table: StepTable, name: str, alerts: Alerts) -> tuple[str, float, float] | None:
     steady = table.steady
-    most, least = table.of(f"{name}_s")[0, steady], table.of(f"{name}_min_s")[0, steady]
+    most, least = table.of(f"{name}_s")[:, steady], table.of(f"{name}_min_s")[:, steady]
     told = np.isfinite(most) & np.isfinite(least) & (least > 0)
     if not told.any():
         return None

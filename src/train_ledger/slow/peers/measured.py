@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -60,8 +61,13 @@ class Measured:
     @property
     def impact(self) -> Floats:
         """What each rank's excess costs, as a share of the step."""
-        step_s = np.nanmedian(self.work.step_s) if np.isfinite(self.work.step_s).any() else np.nan
-        return median_of(self.excess_s, self.recent) / step_s
+        return median_of(self.excess_s, self.recent) / self.step_s
+
+    @property
+    def step_s(self) -> float:
+        """A usual step; NaN where nobody tells one."""
+        told = self.work.step_s[self.work.step_s > 0]
+        return float(np.median(told)) if told.size else math.nan
 
     def share(self, row: int, alerts: Alerts) -> float:
         """In which share of the newest steps a rank was far enough off."""
@@ -134,6 +140,7 @@ def _risen(seconds: Floats, least: int) -> Floats:
         return np.full(seconds.shape, np.nan)
     usual = np.full(len(seconds), np.nan)
     usual[told] = np.nanmedian(first[told], axis=1)
+    usual[usual <= 0] = np.nan
     return log_ratios(seconds / usual[:, None], np.zeros(len(seconds), dtype=np.int64))
 
 

@@ -37,18 +37,20 @@ def slow_stage(found: Measured, alerts: Alerts) -> SlowStage | None:
     if len(stages) < 2:
         return None
     newest = found.work.seconds[:, -alerts.outlier_least_steps :]
-    with np.errstate(all="ignore"):
-        medians = np.array([_median(newest[found.groups == stage]) for stage in stages])
-    slowest = int(np.nanargmax(np.nan_to_num(np.nanmedian(medians, axis=1))))
-    usual = np.nanmedian(np.delete(medians, slowest, axis=0), axis=0)
+    medians = np.array([_median(newest[found.groups == stage]) for stage in stages])
+    medians = medians[:, (medians > 0).all(axis=0)]
+    if medians.shape[1] < alerts.outlier_share * alerts.outlier_least_steps:
+        return None
+    slowest = int(np.median(medians, axis=1).argmax())
+    usual = np.median(np.delete(medians, slowest, axis=0), axis=0)
     ratio = medians[slowest] / usual
     share = float((ratio > 1 + _LEAST).mean())
-    excess_s = float(np.nanmedian(medians[slowest] - usual))
-    impact = excess_s / float(np.nanmedian(found.work.step_s))
+    excess_s = float(np.median(medians[slowest] - usual))
+    impact = excess_s / found.step_s
     if not (share >= alerts.outlier_share and impact >= alerts.outlier_impact):
         return None
     risen = _median(found.risen[found.groups == stages[slowest]][:, -alerts.outlier_least_steps :])
-    usual_ratio = float(np.nanmedian(ratio))
+    usual_ratio = float(np.median(ratio))
     has_risen = bool(np.isfinite(risen).any() and np.nanmedian(risen) > _RISEN * np.log(usual_ratio))
     return SlowStage(int(stages[slowest]), usual_ratio, share, impact, excess_s, has_risen)
 

@@ -22,6 +22,7 @@ __all__ = ["table_of_rows"]
 _WARM_UP_STEPS = 3
 _STAYS_BACK = 3
 _GC_SHARE = 0.05
+_MOST_SAVES_IN_A_ROW = 3
 
 
 def table_of_rows(told: Sequence[RankRows], layout: Layout, most: int, *, of_all: bool = False) -> StepTable:
@@ -149,9 +150,20 @@ def _marks(stood: Ints, values: dict[str, Floats]) -> Marks:
     warm_up = restart.copy()
     for later in range(1, _WARM_UP_STEPS):
         warm_up[later:] |= restart[:-later]
-    checkpoint = ((stood & CHECKPOINT) > 0) | _any_above(values.get("ckpt_s"), 0.0, len(stood))
+    saves = _few_in_a_row(_any_above(values.get("ckpt_s"), 0.0, len(stood)))
+    checkpoint = ((stood & CHECKPOINT) > 0) | saves
     collects = _any_above(values.get("gc_s"), _GC_SHARE * values["step_time_s"], len(stood))
     return Marks(checkpoint, (stood & EVALUATION) > 0, restart, warm_up, collects)
+
+
+def _few_in_a_row(flags: Flags) -> Flags:
+    """Without the longer rows of flags: what every step does is no exception among them."""
+    found = flags.copy()
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], flags, [False])).astype(np.int8)))
+    for low, high in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
+        if high - low > _MOST_SAVES_IN_A_ROW:
+            found[low:high] = False
+    return found
 
 
 def _any_above(told: Floats | None, limit: Floats | float, steps: int) -> Flags:
