@@ -159,7 +159,8 @@ def _said(drawing: Gantt, trace: TraceFile, output: Path) -> str:
     if tally.faults:
         lines.append(f"  {tally.faults} faults that logs tell of are marked")
     if tally.unfinished:
-        lines.append(f"  {tally.unfinished} spans never ended and are drawn up to their rank's last line")
+        spans = "1 span" if tally.unfinished == 1 else f"{tally.unfinished} spans"
+        lines.append(f"  without an end, drawn up to the last line of the rank: {spans}")
     off = {host: lead_s for host, lead_s in drawing.clocks.by_host.items() if abs(lead_s) >= 0.5}
     lines += [f"  corrected: the clock of {host} is {lead_s:+.3f} s off" for host, lead_s in off.items()]
     if not tally.steps and not tally.spans:

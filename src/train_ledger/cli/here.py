@@ -81,7 +81,7 @@ def _where(starts: Iterable[_Start], here: str) -> str:
     if not hosts:
         return "does not say which processes are its ranks (no run_start event, no ranks.jsonl)"
     shown = ", ".join(hosts[:8]) + (f" and {len(hosts) - 8} more" if len(hosts) > 8 else "")
-    return f"no rank runs on this host ({here}); run this on {shown}"
+    return f"no rank runs on this host ({here}); run this on {shown}, or from here with --launcher ssh"
 
 
 def _said(run_dir: RunDir, unread: list[Unreadable]) -> Iterator[_Start]:
