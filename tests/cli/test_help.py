@@ -38,6 +38,7 @@ VERBS = {
     "trace nsys",
     "nsys",
     "drill page",
+    "drill slow",
 }
 
 

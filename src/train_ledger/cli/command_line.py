@@ -19,6 +19,7 @@ from train_ledger.cli.demo import demo
 from train_ledger.cli.deploy import deploy
 from train_ledger.cli.diagnose import diagnose
 from train_ledger.cli.drill import drill_hang, drill_page
+from train_ledger.cli.drill_slow import drill_slow
 from train_ledger.cli.dump import dump
 from train_ledger.cli.export import export
 from train_ledger.cli.gantt import gantt
@@ -114,6 +115,7 @@ for _verb in _VERBS:
     app.command(_verb.__name__)(ends_well(_verb))
 _drill.command("hang")(ends_well(drill_hang))
 _drill.command("page")(ends_well(drill_page))
+_drill.command("slow")(ends_well(drill_slow))
 app.add_typer(_drill, name="drill")
 _trace.command("breakdown")(ends_well(trace_breakdown))
 _trace.command("diff")(ends_well(trace_diff))

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["remedy"]
+__all__ = ["PART_OF_PHASE", "remedy"]
 
-_OF_PHASE = {
+PART_OF_PHASE: Mapping[str, str] = {
     "data": "slow.data",
     "logging": "slow.logging",
     "gc": "slow.gc",
     "checkpoint": "slow.checkpoint",
 }
+"""Parts of a rank's own work that have a suspect of their own."""
 
 _REMEDIES: Mapping[str, str] = {
     "slow.straggler.clock": "take the host out of the run and have its cooling and power looked at; restart "
@@ -34,6 +35,6 @@ _REMEDIES: Mapping[str, str] = {
 
 def remedy(cause: str, phase: str | None = None) -> str | None:
     """What is to be done; of few ranks whose host code is slow, by the part of it that is."""
-    if cause == "slow.straggler.software" and phase in _OF_PHASE:
-        return f"on that rank: {_REMEDIES[_OF_PHASE[phase]]}"
+    if cause == "slow.straggler.software" and phase in PART_OF_PHASE:
+        return f"on that rank: {_REMEDIES[PART_OF_PHASE[phase]]}"
     return _REMEDIES.get(cause)

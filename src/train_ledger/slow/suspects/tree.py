@@ -18,7 +18,7 @@ from train_ledger.slow.suspects.cards import Cards, of_clocks, of_links
 from train_ledger.slow.suspects.few import beside_peers, of_software
 from train_ledger.slow.suspects.memory import of_fragmentation, of_host_memory
 from train_ledger.slow.suspects.network import of_communication
-from train_ledger.slow.suspects.remedies import remedy
+from train_ledger.slow.suspects.remedies import PART_OF_PHASE, remedy
 from train_ledger.slow.suspects.timed import of_checkpoint, of_data, of_gc, of_logging
 from train_ledger.slow.suspects.view import OWN, View, seconds_in_words
 from train_ledger.slow.suspects.work import of_more_work
@@ -75,8 +75,8 @@ def _acquitted(suspect: Suspect, chosen: Suspect, who: Who) -> Suspect:
     """What all ranks have more of does not say why few drag, and is told without being the cause."""
     if suspect is chosen or suspect.verdict != "confirmed" or suspect.cause.startswith("slow.straggler."):
         return suspect
-    if suspect.ranks and set(suspect.ranks) <= set(who.ranks):
-        return suspect
+    if suspect.cause == PART_OF_PHASE.get(who.phase or "") or 0 < len(suspect.ranks) <= len(who.ranks):
+        return replace(suspect, ranks=who.ranks)
     return replace(suspect, verdict="ruled_out", by=f"not what makes these ranks drag – {suspect.by}")
 
 
