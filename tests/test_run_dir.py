@@ -131,6 +131,21 @@ def test_json_that_nests_too_deeply_is_no_json():
         parsed_json("[" * 100_000)
 
 
+def test_half_a_character_becomes_a_question_mark_and_two_halves_stay_one():
+    assert parsed_json(r'{"a\ud800": ["\ud83d\ude00", "\udc00b", NaN]}').keys() == {"a?"}
+    assert parsed_json(rb'["\ud83d\ude00", "\uDC00b", 12345678901234567890, 0.1]') == [
+        "\N{GRINNING FACE}",
+        "?b",
+        12345678901234567890,
+        0.1,
+    ]
+
+
+def test_the_name_of_a_run_can_be_written_down_whatever_its_folder_is_called(tmp_path):
+    (tmp_path / "r\udcff").mkdir()
+    assert RunDir(tmp_path / "r\udcff").name_in({}) == "r?"
+
+
 @pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.write_text('{"a":' * 100_000)])
 def test_a_run_json_that_cannot_be_read_is_one_sentence(tmp_path, make):
     run = RunDir(tmp_path)

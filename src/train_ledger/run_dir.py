@@ -20,6 +20,7 @@ from typing import Any
 
 __all__ = ["RunDir", "RunDirError", "parsed_json", "read_small", "users_folder", "write_atomically"]
 
+_HALF = re.compile(rb"\\u[dD][89a-fA-F]")
 _SIGNAL_FILE = re.compile(r"rank_(\d+)\.jsonl(?:\.\d+)?\Z", re.ASCII)
 _SMALL_BYTES = 256 << 20
 _KINDS = (
@@ -68,9 +69,15 @@ def _refused(path: Path, why: str) -> OSError:
 
 
 def parsed_json(data: bytes | str) -> Any:
-    """What JSON from a file stands for; raises ValueError for what is none or nests too deeply."""
+    """What JSON from a file stands for; raises ValueError for what is none or nests too deeply.
+
+    Half of a character that JSON writes as two becomes "?": no file and no page can hold it.
+    """
     try:
-        return json.loads(data)
+        found = json.loads(data)
+        if _HALF.search(data if isinstance(data, bytes) else data.encode("utf-8", "replace")):
+            found = json.loads(json.dumps(found, ensure_ascii=False).encode("utf-8", "replace"))
+        return found
     except RecursionError:
         raise ValueError("is nested too deeply") from None
 
@@ -231,7 +238,8 @@ class RunDir:
         >>> RunDir(Path("/runs/r42")).name_in({}), RunDir(Path("/runs/r42")).name_in({"run": "big"})
         ('r42', 'big')
         """
-        return str(run.get("run") or self.path.resolve().name)
+        name = str(run.get("run") or self.path.resolve().name)
+        return name.encode("utf-8", "replace").decode()  # a folder's name may be no text
 
     def log_folders(self) -> tuple[Path, ...]:
         """Where the run's logs lie, there or not: its own folder, and the one that run.json names."""

@@ -122,6 +122,18 @@ def test_a_port_that_is_taken_is_one_line(run: Path) -> None:
     assert told.stderr.count("\n") == 1
 
 
+def test_the_name_of_a_run_moves_no_cursor(run: Path) -> None:
+    (run / "run.json").write_text(json.dumps({"run": "a\x1b[2Jb\ud800"}))
+    command = [sys.executable, "-m", "train_ledger", "export", str(run), "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            assert process.stdout.readline().startswith("serving ab? at http://127.0.0.1:")
+        finally:
+            process.send_signal(2)
+        process.wait(20)
+
+
 def test_a_label_moves_no_cursor(run: Path) -> None:
     start = {"t": 1.0, "event": "run_start", "rank": 0, "host": "a\x1b[2Jb\x07"}
     (run / "signals" / "rank_00000.jsonl").write_text(json.dumps(start) + "\n")

@@ -146,12 +146,13 @@ def _serve(
     exporter: Exporter, recorder: HardwareRecorder | None, host: str, port: int, every_s: float, json: bool
 ) -> None:
     from train_ledger.cli.output import show
-    from train_ledger.render import as_json
+    from train_ledger.render import as_json, harmless
 
     with exporter.serve(host, port) as url:
         address = f"{url}/metrics"
         run = exporter.state.run
-        show(as_json({"run": run, "url": address}, indent=None) if json else f"serving {run} at {address}")
+        told = f"serving {harmless(run, longest=200)} at {address}"
+        show(as_json({"run": run, "url": address}, indent=None) if json else told)
         try:
             while True:
                 wait_s = every_s if exporter.poll() else 0.0
