@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from train_ledger.slow.trace.intervals import both, length_ns, union, without
+from train_ledger.slow.trace.launching import launching
 from train_ledger.slow.trace.reading.names import GpuClass
 from train_ledger.slow.trace.reading.trace import Spans, Trace
 
@@ -69,6 +70,5 @@ def _of(gpu: Spans, kind: GpuClass) -> npt.NDArray[np.int64]:
 def _launched_in_time(trace: Trace) -> npt.NDArray[np.bool_]:
     """Which activities were launched, as far as is recorded, before the last step began."""
     last = max(start for _, start, _ in trace.steps)
-    launches = trace.launches
-    early = launches.correlation[(launches.start < last) & (launches.correlation >= 0)]
-    return np.isin(trace.gpu.correlation, early)
+    launched = launching(trace)
+    return np.asarray(launched.is_known & (launched.at < last), dtype=bool)

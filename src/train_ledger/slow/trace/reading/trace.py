@@ -301,7 +301,7 @@ class _Table:
             gpu=gpu.only(kept),
             launches=self._launches.spans()[0],
             host=self._host.spans()[0],
-            steps=tuple(sorted(self._steps, key=lambda step: step[1])),
+            steps=tuple(sorted(set(self._steps), key=lambda step: step[1])),
             marks=self._marks.spans()[0],
             names=tuple(self._names),
             collectives={
