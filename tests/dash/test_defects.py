@@ -7,17 +7,20 @@ must not name.
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dash.backtest.made import Made
-from dash.promtool import counting, needs_promtool, replay, replay_summary, series, steady
+from dash.promtool import counting, needs_promtool, promtool, replay, replay_summary, series, steady
 from train_ledger.config import Alerts, Config
 from train_ledger.dash.exposition import Exposition
+from train_ledger.dash.promql import expression
 from train_ledger.dash.rule import Rule
 from train_ledger.dash.rules import RULES
+from train_ledger.dash.rules.gpus.xid_recordings import XID_RECORDINGS
 from train_ledger.dash.rules.hardware import HARDWARE_RULES
 from train_ledger.ledger import Fold
 from train_ledger.ledger.state import RunState
@@ -215,6 +218,31 @@ def test_b6_a_card_that_was_replaced_is_not_one_that_is_gone(tmp_path: Path) -> 
 def test_b8_whose_port_it_is(given: Series, hosts: list[str], tmp_path: Path) -> None:
     named = [{"run": "r42", "host": host, "device": "mlx5_0"} for host in hosts]
     judge_hardware(tmp_path, given, {"NicErrors at 15": named})
+
+
+@needs_promtool
+def test_b1_a_code_that_stood_there_before_prometheus_was_away_is_not_news(tmp_path: Path) -> None:
+    """The rule is asked once, ten minutes after the last evaluation; the code is from minute 1."""
+    uuid_and_place = {"uuid": "A", "host": "n0", "gpu": "5", "node": "n0", "xid": "79"}
+    since = series("gpu_xid:dcgm:since_seconds", steady(60, 20), **uuid_and_place)
+    known = {
+        "series": since["series"].replace('run="r42",instance="n0:9466",', ""),
+        "values": since["values"],
+    }
+    told = [dcgm("XID_ERRORS", steady(79, 31), "n0", it, Hostname="n0") for it in ("A", "B")]
+    awake = {"series": "train:judge_awake:bool", "values": steady(1, 20)}
+    rule = next(it.promql for it in XID_RECORDINGS if it.name == "gpu_xid:dcgm:since_seconds")
+    asked = {
+        "expr": f"max by (uuid) ({expression(rule, Alerts())})",
+        "eval_time": "30m",
+        "exp_samples": [
+            {"labels": '{uuid="A"}', "value": 60},
+            {"labels": '{uuid="B"}', "value": 1800},
+        ],
+    }
+    test = {"interval": "5s", "input_series": [known, awake, *told], "promql_expr_test": [asked]}
+    (tmp_path / "test.yml").write_text(json.dumps({"evaluation_interval": "5s", "tests": [test]}))
+    promtool("test", "rules", str(tmp_path / "test.yml"))
 
 
 # -- the end of a run

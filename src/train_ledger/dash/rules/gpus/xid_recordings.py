@@ -45,6 +45,8 @@ _CODES = gpus(
   )""",
     more=", xid",
 )
+_SLEPT = "and on () absent(last_over_time(train:judge_awake:bool[4m] offset 1m))"
+"""Prometheus itself was away for so long that its own last result is none any more."""
 _DCGM_ON_RANKS = of("min by (run, rank, host, gpu, uuid, xid)", several_on_ranks(f"(time() - {_SINCE})"))
 
 XID_RECORDINGS: tuple[Recording, ...] = (
@@ -64,6 +66,7 @@ XID_RECORDINGS: tuple[Recording, ...] = (
         _SINCE,
         f"""{_SINCE} and on ({IDS}, xid) {_CODES}
 or {_SINCE} unless on (uuid, node) {gpus(dcgm(_XID))}
+or last_over_time({_SINCE}[$lookback]) and on ({IDS}, xid) {_CODES} {_SLEPT}
 or 0 * {_CODES} + time()""",
     ),
     Recording(
