@@ -137,7 +137,7 @@ def test_what_was_not_judged_stands_in_the_report(hung: fleet.Fleet, tmp_path: P
     shown = backtest(hung.run_dir.path, tmp_path / "gone").stdout
     assert shown.startswith("1 of 1 incidents found, after 10")
     assert "; 1 run not judged\n" in shown
-    assert f"not judged\n  - {tmp_path}/gone: " in shown
+    assert f"not judged\n  - {tmp_path}/gone: there is no such run directory" in shown
 
 
 @needs_promtool

@@ -101,7 +101,7 @@ def backtest(
     judge = partial(_tested, engine=engine, span=span, incidents=told, settings=tuple(set_ or ()))
     tests, not_judged = _judged(runs, judge)
     for it in not_judged:
-        complain(it.why if it.path in it.why else f"{it.path}: {it.why}")
+        complain(it.line)
     if not tests:
         return ExitCode.BAD_INPUT
     if json:

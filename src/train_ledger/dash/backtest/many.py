@@ -33,6 +33,11 @@ class NotJudged:
     path: str
     why: str
 
+    @property
+    def line(self) -> str:
+        """Both in one, the path once."""
+        return self.why if self.path in self.why else f"{self.path}: {self.why}"
+
 
 Judge = Callable[[Path], Backtest]
 """Judges the run in a directory; must be a function that another process can be given."""

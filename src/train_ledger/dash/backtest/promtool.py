@@ -3,6 +3,9 @@
 `promtool test rules` evaluates a rules file over given series at every interval, `for` and `keep_firing_for`
 among it. It is asked of every evaluation which alerts fire, and expected to say "none": what it then says it
 got are the alerts. Their annotations are asked for now and then.
+
+promtool evaluates every group at each interval, whatever interval the group has: what Prometheus computes
+once a minute is as much as 55 s newer here.
 """
 
 from __future__ import annotations

@@ -50,8 +50,8 @@ def report(
         sections += points("what changes", _changes(tests))
     sections += points("missed", _missed(tests))
     sections += points("for nothing", _false(tests))
-    sections += points("not judged", (f"{it.path}: {it.why}" for it in not_judged))
-    sections += points("not observed", (f"{it.run}: {said}" for it in tests for said in it.not_observed))
+    sections += points("not judged", (it.line for it in not_judged))
+    sections += points("not observed", _not_observed(tests))
     verdict = _verdict(_totals(tests)) if judged else "nothing could be judged"
     if judged and not_judged:
         verdict += f"; {len(not_judged)} run{'s' if len(not_judged) > 1 else ''} not judged"
@@ -107,6 +107,17 @@ def _false(tests: Iterable[Backtest]) -> Iterator[str]:
     for test in tests:
         for page in test.outcome.false_pages:
             yield f"{test.run}: {page.name} at {moment(page.fired_t)}: {page.summary}"
+
+
+def _not_observed(tests: Sequence[Backtest]) -> Iterator[str]:
+    """What files do not tell, once where all of them do not."""
+    runs: dict[str, list[str]] = {}
+    for test in tests:
+        for said in test.not_observed:
+            runs.setdefault(said, []).append(test.run)
+    for said, those in runs.items():
+        of_all = len(those) == len(tests) > 1
+        yield said if of_all else f"{', '.join(those)}: {said}"
 
 
 def _changes(tests: Iterable[Backtest]) -> Iterator[str]:

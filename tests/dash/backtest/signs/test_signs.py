@@ -191,6 +191,17 @@ def test_a_healthy_run_has_no_incident_and_no_page(by: str) -> None:
     assert (signs, outcome) == ([], Outcome((), (), ()))
 
 
+def test_a_loop_lasts_for_as_long_as_the_run_comes_no_further() -> None:
+    run = Made().start().go(60)
+    for _ in range(4):
+        run.restart(20, at_step=0)
+    run.go(900, steps=False)
+    _, outcome = judged(run.recording(), Config(alerts=replace(SHORT, start_up_limit_s=300.0)))
+    assert {it.name for it in outcome.pages} == {"TrainingRestartLoop", "TrainingStepStalled"}
+    assert [it.incident.kind for it in outcome.found] == ["restart_loop"]
+    assert (outcome.missed, outcome.false_pages) == ((), ())
+
+
 def test_what_is_no_page_by_the_table_is_no_incident() -> None:
     run = Made().start().go(100)
     recording = run.xid(63, 3).go(100).recording()

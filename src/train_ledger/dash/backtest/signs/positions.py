@@ -27,9 +27,11 @@ def data_position(lines: Lines, alerts: Alerts) -> Iterator[PastIncident]:
             yield PastIncident(
                 found[0], "data_position", found[0] + alerts.checkpoint_window_s + alerts.keep_firing_s
             )
-        first = min(here, default=None)
-        if first is not None:
-            earlier = {**{step: it for step, it in earlier.items() if step < first}, **here}
+        if here:
+            first = min(here)
+            while earlier and next(reversed(earlier)) >= first:
+                earlier.popitem()
+            earlier.update(sorted(here.items()))
 
 
 def _differs(here: _Told, earlier: _Told) -> tuple[float, int] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from statistics import median
@@ -86,7 +87,8 @@ def _missing(
 ) -> Iterator[PastIncident]:
     """Where steps were completed for longer than `patience_s` after the save, or after a restart since."""
     since_t = max([saved_t, *(t for t in began if saved_t < t <= until_t)])
-    went_on_t = max((t for t in moved if since_t < t <= until_t), default=since_t)
+    last = bisect_right(moved, until_t) - 1
+    went_on_t = moved[last] if last >= 0 else since_t
     over_s = went_on_t - since_t - patience_s
     if over_s > -_EDGE * patience_s:
         clear = over_s > max(_CLEAR_S, _EDGE * patience_s)

@@ -7,7 +7,7 @@ is given as long as that may last.
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from statistics import median
@@ -81,7 +81,8 @@ def hosts_silent(lines: Lines, alerts: Alerts) -> Iterator[PastIncident]:
         waits = _Allowed(limit_s, usual_s)
         for host, ranks in _hosts(attempt).items():
             own = [t for rank in ranks for t in rank.heard]
-            looks = [t for t in looked.get(host_key(host), ()) if attempt.began_t <= t <= over_t]
+            times = looked.get(host_key(host), [])
+            looks = times[bisect_left(times, attempt.began_t) : bisect_right(times, over_t)]
             others: list[Sequence[float]]
             others = [it.step_t for it in attempt.ranks.values() if it.host and it.host != host]
             if looks:
