@@ -17,6 +17,7 @@ from dash.backtest.made import Made
 from dash.promtool import counting, needs_promtool, promtool, replay, replay_summary, series, steady
 from train_ledger.config import Alerts, Config
 from train_ledger.dash.exposition import Exposition
+from train_ledger.dash.judge import Judge
 from train_ledger.dash.promql import expression
 from train_ledger.dash.rule import Rule
 from train_ledger.dash.rules import RULES
@@ -329,6 +330,11 @@ SAID: dict[str, tuple[str, Series, str]] = {
         gone(3),
         "r42: the process of a rank is gone (rank 3) and no new attempt began, attempt 0",
     ),
+    "two are": (
+        "TrainingProcessGone",
+        gone(3, 5),
+        "r42: the processes of 2 ranks are gone (among them rank 5, 3) and no new attempt began, attempt 0",
+    ),
     "a save failed": (
         "CheckpointSaveFailed",
         saves(failed_total=then((0, 10), (1, 30))),
@@ -395,3 +401,39 @@ def test_d30_a_failed_save_counts_though_hundreds_of_saves_came_after_it() -> No
     state = fold.state(run.t)
     assert (len(state.checkpoints.failed), state.checkpoints.failed_before) == (1, 1)
     assert 'train_ckpt_failed_total{run="r42"} 2' in Exposition(Config()).text(state)
+
+
+# -- one alert for one thing
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: str(rule.name))
+def test_d46_what_is_true_of_the_run_is_one_alert_however_many_ranks_say_so(rule: Rule) -> None:
+    of_hardware = {"GpuXidError", "GpuXidRecorded", "GpuEccDbe", "GpuEccSbeGrowing", "GpuLost"}
+    of_hardware |= {"GpuClockLow", "GpuClockLowRepeated", "NvlinkErrors", "NicErrors"}
+    of_one_place = {"RankStepTimeOutlier", "TrainingTelemetryLost"}
+    assert rule.labels == ("run",) or rule.name in of_hardware | of_one_place
+
+
+def test_b9_what_follows_a_kill_on_all_cards_of_a_host_wakes_nobody() -> None:
+    run = Made().start().go(60)
+    for rank in run.ranks:
+        for _ in range(40):
+            run.xid(45, rank)
+    assert pages(run) == set()
+
+
+def test_b10_a_burst_of_one_code_is_one_alert_of_one_card() -> None:
+    run = Made().start().go(60)
+    for _ in range(1000):
+        run.xid(95, 3)
+    assert pages(run) == {("GpuXidError", "3", "95")}
+
+
+def pages(run: Made) -> set[tuple[str, str, str]]:
+    """What the embedded judge pages at the last moment: (alert, rank, XID)."""
+    fold = Fold("r42", Config(), {"world_size": len(run.ranks)})
+    for known in run.known:
+        known.fold_into(fold)
+    told = Judge().evaluate(fold.state(run.t))
+    alerts = [it.alert for it in told if it.alert.level == "page"]
+    return {(it.name, it.labels.get("rank", ""), it.labels.get("xid", "")) for it in alerts}
