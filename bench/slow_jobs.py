@@ -2,9 +2,9 @@
 
     python bench/slow_jobs.py [--jobs 200] [--seed 1]
 
-Healthy and faulty jobs at random (train_ledger.chaos.slow_fleet), judged as they go on: after every step from
-the fault's onset on, healthy ones after every tenth line, by what the last 400 steps tell. An answer is right
-where its kind, its ranks, its hosts and the part of the step that grew are the truth.
+Healthy and faulty jobs at random (train_ledger.chaos.slow_fleet), judged as they go on, by what the last 400
+steps tell: after every step from the fault's onset on, healthy ones after every twentieth line. An answer is
+right where its kind, its ranks, its hosts and the part of the step that grew are the truth.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ from train_ledger.slow.peers import who
 from train_ledger.slow.table import StepTable
 
 NEWEST = 400
-JUDGED_STEPS = 40
+JUDGED_STEPS = 30
 SOON_STEPS = 25
+HEALTHY_EVERY = 20
+"""Lines between two answers of a healthy job: by as many an answer is told."""
 KINDS = ("rank", "host", "stage", "sequence", "gc")
 PARTS = ("compute_s", "comm_wait_s", "data_wait_s", "log_s", "ckpt_s")
 PHASES = {
@@ -85,7 +87,7 @@ def of_healthy(seed: int) -> Judged:
     """A job of 1000 steps without a fault."""
     job = simulate(random_plan(seed, steps=1000))
     judged = Judged(seed, None, ("nobody", (), (), None))
-    for end in range(30, len(job.table.steps) + 1, 10):
+    for end in range(30, len(job.table.steps) + 1, HEALTHY_EVERY):
         _said(judged, job, end, _accused)
     return judged
 

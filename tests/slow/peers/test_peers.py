@@ -47,6 +47,12 @@ def test_a_whole_host() -> None:
     assert (found.kind, found.ranks, found.hosts) == ("host", job.truth.ranks, job.truth.hosts)
 
 
+def test_one_of_two_hosts_is_named_where_its_ranks_became_slow() -> None:
+    job = slow(dp=16, cause="slow.straggler.clock", whole_host=True)
+    found = who(job.table)
+    assert (found.kind, found.ranks, found.hosts) == ("host", job.truth.ranks, job.truth.hosts)
+
+
 def test_a_whole_stage_is_nobodys_fault() -> None:
     found = who(slow(dp=4, tp=2, pp=4, cause="slow.stage_imbalance", onset=0).table)
     assert found.kind == "stage"

@@ -9,7 +9,7 @@ import numpy as np
 
 from train_ledger.config import Alerts
 from train_ledger.slow.peers.measured import Measured, median_of
-from train_ledger.slow.peers.ratios import FEWEST, others_median, run_sums, spread
+from train_ledger.slow.peers.ratios import FEWEST, LIMIT, others_median, run_sums, spread
 from train_ledger.slow.peers.verdict import Excess, Phase, Waits
 from train_ledger.slow.table.step_table import Floats
 
@@ -48,7 +48,7 @@ def off_by_history(found: Measured, alerts: Alerts) -> list[int]:
     share = ((risen > least) & found.recent).sum(axis=1) / np.maximum(1, found.recent.sum(axis=1))
     excess_s = found.work.seconds * (1 - np.exp(-np.nan_to_num(risen)))
     cost = median_of(excess_s, found.recent) / found.step_s
-    good = (share >= alerts.outlier_share) & (sums[:, -1] > FEWEST) & (cost >= alerts.outlier_impact)
+    good = (share >= alerts.outlier_share) & (sums[:, -1] >= LIMIT) & (cost >= alerts.outlier_impact)
     waited = median_of(found.work.waits_s, found.recent)
     return [int(row) for row in np.flatnonzero(good) if waited[row] <= np.nanmin(waited) * (1 + least)]
 

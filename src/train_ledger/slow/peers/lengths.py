@@ -38,14 +38,21 @@ def by_lengths(table: StepTable, ratios: Floats, groups: Ints) -> Explained | No
     for name in ("tokens", "tokens_squared"):
         if not table.tells(name):
             continue
-        given = log_ratios(table.of(name), groups)
-        if np.nanstd(given) < _VARIES_FROM if np.isfinite(given).any() else True:
+        if not _varies(table.of(name)):
             continue
+        given = log_ratios(table.of(name), groups)
         for lag in (0, 1):
             found = _fit(_shifted(given, lag), ratios)
             if found is not None and (best is None or found.correlation > best.correlation):
                 best = found
     return best if best is not None and best.correlation >= _GOES_WITH_FROM else None
+
+
+def _varies(given: Floats) -> bool:
+    """Whether the ranks were ever given different lengths."""
+    told = given[:, np.isfinite(given).any(axis=0)]
+    least, most = np.nanmin(told, axis=0), np.nanmax(told, axis=0)
+    return bool(((most - least) > _VARIES_FROM * most).any())
 
 
 def _shifted(given: Floats, lag: int) -> Floats:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -17,17 +18,21 @@ from train_ledger.slow.table.step_table import Flags, Floats, Ints
 __all__ = ["Measured", "measured", "median_of"]
 
 _MOST_STEPS = 200
+_NEEDED = (
+    "step_time_s", "compute_s", "comm_wait_s", "data_wait_s", "gc_s", "log_s", "ckpt_s", "fwd_s", "tokens",
+    "tokens_squared",
+)  # fmt: skip
 _BASELINE_STEPS = 20
 _WAITS_SHARE = 0.5
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Measured:
     """Figures of ranks × steady steps, and of ranks; `table` has these steps alone.
 
     `raw` are the log-ratios of own work to that of the peers of the stage, `ratios` the same without what
-    tokens explain, `risen` those of each rank's work over its own earlier (NaN where nothing is earlier);
-    `recent` the newest steps of each rank by which it is judged. `groups` has the stage of each rank.
+    tokens explain; `recent` the newest steps of each rank by which it is judged. `groups` has each rank's
+    stage.
     """
 
     table: StepTable
@@ -35,19 +40,13 @@ class Measured:
     groups: Ints
     raw: Floats
     ratios: Floats
-    risen: Floats
+    least_steps: int
     explained: Explained | None
     recent: Flags
     spreads: Floats
     sums: Floats
     excess_s: Floats
     waits_less_s: Floats | None
-
-    @property
-    def is_judged(self) -> Flags:
-        """Which ranks told as many steps as it takes."""
-        told: Flags = np.isfinite(self.ratios) & self.recent
-        return np.asarray(told.sum(axis=1) > 0)
 
     def off(self, ratios: Floats, sums: Floats, alerts: Alerts) -> Flags:
         """Which ranks pass the gates: far enough off, in nearly all steps, for long, and at a cost."""
@@ -63,16 +62,16 @@ class Measured:
         """What each rank's excess costs, as a share of the step."""
         return median_of(self.excess_s, self.recent) / self.step_s
 
+    @cached_property
+    def risen(self) -> Floats:
+        """The log-ratios of each rank's work over its own earlier; NaN where nothing is earlier."""
+        return _risen(self.work.seconds, self.least_steps)
+
     @property
     def step_s(self) -> float:
         """A usual step; NaN where nobody tells one."""
         told = self.work.step_s[self.work.step_s > 0]
         return float(np.median(told)) if told.size else math.nan
-
-    def share(self, row: int, alerts: Alerts) -> float:
-        """In which share of the newest steps a rank was far enough off."""
-        far = (self.ratios[row] > np.log1p(alerts.outlier_effect)) & self.recent[row]
-        return float(far.sum() / max(1, self.recent[row].sum()))
 
     def has_risen(self, row: int) -> bool | None:
         """Whether a rank was less off at first; None where nothing is earlier."""
@@ -85,7 +84,12 @@ class Measured:
 
 def measured(table: StepTable, alerts: Alerts) -> Measured | None:
     """The figures of the newest steady steps; None where nothing is told of the ranks' own work."""
-    steady = table.columns(table.steady).newest(_MOST_STEPS)
+    told = {name: table.values[name] for name in _NEEDED if name in table.values}
+    steady = (
+        replace(table, values=told)
+        .columns(table.steady)
+        .newest(max(_MOST_STEPS, 4 * alerts.outlier_least_steps))
+    )
     work = own_work(steady)
     if work is None or not len(steady.steps):
         return None
@@ -105,7 +109,7 @@ def measured(table: StepTable, alerts: Alerts) -> Measured | None:
         groups,
         raw,
         ratios,
-        _risen(work.seconds, alerts.outlier_least_steps),
+        alerts.outlier_least_steps,
         explained,
         recent,
         spreads,

@@ -70,12 +70,17 @@ def log_ratios(values: Floats, groups: Ints) -> Floats:
 
 
 def spread(ratios: Floats, groups: Ints) -> Floats:
-    """How far the ranks of each group usually are off, one figure a rank; at least 1 %."""
+    """How far the ranks of each group vary from step to step, one figure a rank; at least 1 %.
+
+    About each rank's own median, so that half of the ranks being off is no spread.
+    """
     found = np.full(len(ratios), _SMALLEST_SPREAD)
     for group in np.unique(groups[groups >= 0]):
         members = groups == group
-        off = np.abs(ratios[members])
-        if np.isfinite(off).any():
+        told = ratios[members]
+        told = told[np.isfinite(told).any(axis=1)]
+        if len(told):
+            off = np.abs(told - np.nanmedian(told, axis=1)[:, None])
             found[members] = max(_SMALLEST_SPREAD, _OF_MAD * float(np.nanmedian(off)))
     return found
 
