@@ -110,7 +110,7 @@ def _last_begun(
 ) -> npt.NDArray[np.int64]:
     """When the last of these on each stream began before a moment; `_NEVER` where none did."""
     found = np.full(len(until), _NEVER)
-    for stream in np.unique(of_streams).tolist():
+    for stream in set(of_streams.tolist()):
         mine = np.sort(starts[streams == stream])
         here = of_streams == stream
         place = np.searchsorted(mine, until[here], side="right") - 1

@@ -32,7 +32,7 @@ class HostTime:
 def host_time(trace: Trace, launched: Launching) -> HostTime:
     """By what was done, over threads that launched work: a loader's own threads keep nobody waiting."""
     launch = launched.thread[launched.is_known] if launched.is_known.any() else trace.launches.place
-    host = trace.host.only(np.isin(trace.host.place, np.unique(launch)))
+    host = trace.host.only(np.isin(trace.host.place, list(set(launch.tolist()))))
     kinds = [kind for kind in Doing if kind is not Doing.NOTHING]
     return HostTime({kind: _when(host, host.kind == kind) for kind in kinds})
 
@@ -69,7 +69,7 @@ def _repeating(trace: Trace) -> Iterator[tuple[int, Intervals]]:
     backward = host.only(host.kind == Doing.BACKWARD)
     frames = host.only(host.kind == Doing.RECOMPUTE)
     forward = host.only(host.kind == Doing.FORWARD)
-    for thread in np.unique(np.concatenate((frames.place, backward.place))).tolist():
+    for thread in sorted({*frames.place.tolist(), *backward.place.tolist()}):
         again = _when(frames, frames.place == thread)
         passes = backward.only(backward.place == thread)
         inner = passes.only(_begins_within(passes.start, again))

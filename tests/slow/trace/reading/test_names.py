@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from train_ledger.slow.trace.reading import names
 from train_ledger.slow.trace.reading.names import Category, Doing, GpuClass, category, doing, gpu_class
 
 
@@ -66,3 +69,36 @@ def test_categories_of_all_profilers(cat: str, kind: Category) -> None:
 )
 def test_what_the_host_does(name: str, what: Doing) -> None:
     assert doing(name) is what
+
+
+PARTS = [
+    "enumerate(DataLoader)#", "DataLoader_x.__next__", "dataloader.py(9): ", "__next__", "_next_data",
+    "get_batch", "next_batch", "fetching_batch", "data_loading", "load_batch", "save_checkpoint",
+    "distributed/checkpoint/a.py(3): ", "save", "async_save", "checkpoint_save", "serialization.py(3): save",
+    "gc.collect", "gc:", "garbage collection", "built-in method collect", "cudaMalloc", "hipFreeAsync",
+    "cuMemMap", "cuCtxSynchronize", "cudaStreamSynchronize", "aten::item", "aten::_local_scalar_dense",
+    "hipMemcpy", "CheckpointFunctionBackward", "checkpoint.py(3): recompute_fn", "recompute",
+    "autograd::engine::evaluate_function", "torch/autograd/__init__.py(3): backward", "nccl:recv",
+    "c10d::recv", "recv_forward", "p2p_communication", " ", "aten::mm", "_",
+]  # fmt: skip
+KERNELS = [
+    "ncclDevKernel", "nccl:", "RCCL", "mscclKernel", "nvshmem", "oneccl", "hccl", "xccl", "nvls_", "gemm",
+    "all2all_kernel", "cross_device_reduce", "custom_all_reduce", "custom_allreduce", "multimem_all",
+    "symm_mem", "two_shot_all", "one_shot_all", "deep_ep", "internode::", "intranode::", "all_reduce_kernel",
+    "allgather_kernel", "reduce_scatter_kernel", "alltoall_kernel", "all_to_all_kernel", "sendrecv_kernel",
+    "send_recv_kernel", " ",
+]  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(KERNELS), min_size=1, max_size=3), st.booleans())
+def test_no_kernel_that_communicates_is_passed_over(parts: list[str], upper: bool) -> None:
+    name = "".join(parts).upper() if upper else "".join(parts)
+    communicates = gpu_class(Category.KERNEL, name, None) is GpuClass.COMMUNICATION
+    assert communicates is bool(names._COMMUNICATION.search(name))
+
+
+@given(st.lists(st.sampled_from(PARTS), min_size=1, max_size=3), st.booleans())
+def test_no_name_that_a_pattern_fits_is_passed_over(parts: list[str], upper: bool) -> None:
+    name = "".join(parts).upper() if upper else "".join(parts)
+    fits = [kind for kind, pattern in names._DOINGS if pattern.search(name)]
+    assert doing(name) is (fits[0] if fits else Doing.NOTHING)

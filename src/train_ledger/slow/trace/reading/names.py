@@ -90,6 +90,13 @@ _COMMUNICATION = re.compile(
 )
 
 
+_COMMUNICATION_STEMS = (
+    "ccl", "nvshmem", "nvls_", "cross_device", "custom_all", "multimem", "symm_mem", "two_shot", "one_shot",
+    "all2all", "deep_ep", "internode::", "intranode::", "reduce_kernel", "gather_kernel", "scatter_kernel",
+    "all_kernel", "toall_kernel", "recv_kernel",
+)  # fmt: skip
+
+
 def gpu_class(kind: Category, name: str, collective: object, own: Iterable[re.Pattern[str]] = ()) -> GpuClass:
     """What a GPU does in a kernel or a copy; `own` are patterns of a team's own collectives' kernels.
 
@@ -98,12 +105,10 @@ def gpu_class(kind: Category, name: str, collective: object, own: Iterable[re.Pa
     """
     if kind is Category.MEMORY:
         return GpuClass.MEMORY
-    if (
-        kind is Category.COLLECTIVE
-        or collective
-        or _COMMUNICATION.search(name)
-        or any(pattern.search(name) for pattern in own)
-    ):
+    if kind is Category.COLLECTIVE or collective or any(pattern.search(name) for pattern in own):
+        return GpuClass.COMMUNICATION
+    lowered = name.lower()
+    if any(stem in lowered for stem in _COMMUNICATION_STEMS) and _COMMUNICATION.search(lowered):
         return GpuClass.COMMUNICATION
     return GpuClass.MEMORY if name.startswith(("Memcpy ", "Memset ")) else GpuClass.COMPUTE
 
@@ -172,7 +177,19 @@ def doing(name: str) -> Doing:
     >>> doing("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__").name, doing("aten::mm").name
     ('DATA', 'NOTHING')
     """
+    lowered = name.lower()
+    if not lowered.startswith(_PREFIXES) and not any(stem in lowered for stem in _STEMS):
+        return Doing.NOTHING
     return next((kind for kind, pattern in _DOINGS if pattern.search(name)), Doing.NOTHING)
+
+
+_PREFIXES = ("cuda", "hip", "cu")
+_STEMS = (
+    "dataloader", "_batch", "data_loading", "checkpoint", "serialization.py", "gc.", "gc:", "garbage",
+    "method collect", "aten::item", "_local_scalar_dense", "recompute", "evaluate_function",
+    "autograd/__init__", "recv", "p2p_communication",
+)  # fmt: skip
+"""One of these is in every name that a pattern fits: of a hundred thousand names few are worth a search."""
 
 
 _SYNCHRONOUS = re.compile(r"all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|barrier", re.IGNORECASE)
