@@ -1,6 +1,7 @@
 """What of our own is started is up, is ended, and says where an alert was lost."""
 
 import json
+import subprocess
 import sys
 import threading
 from contextlib import contextmanager
@@ -75,6 +76,22 @@ def test_a_child_is_ended_with_all_that_it_started(tmp_path):
         assert b"sleep" in grandchild.read_bytes()
     assert it.poll() is not None
     assert servers.until(lambda: not grandchild.exists() or not grandchild.read_bytes(), 5)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel's own word")
+def test_a_child_ends_with_a_drill_that_is_killed(tmp_path):
+    sleeper = "import os, time; print(os.getpid(), flush=True); time.sleep(60)"
+    drill = (
+        "import sys, time\nfrom pathlib import Path\nfrom train_ledger.chaos import servers\n"
+        f"with servers.child([sys.executable, '-c', {sleeper!r}], Path({str(tmp_path / 'log')!r})):\n"
+        "    time.sleep(60)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", drill]) as process:
+        log = tmp_path / "log"
+        assert servers.until(lambda: log.exists() and log.read_text().strip().isdecimal(), 20)
+        pid = int(log.read_text())
+        process.kill()
+    assert servers.until(lambda: not Path(f"/proc/{pid}").exists(), 10)
 
 
 def test_a_server_that_ends_at_once_says_why(tmp_path, monkeypatch):

@@ -12,6 +12,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -19,6 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from train_ledger.chaos import tether
 from train_ledger.config import Config
 from train_ledger.dash.alertmanager import ALERTMANAGER_ARGUMENTS
 from train_ledger.dash.deploy import Settings, Target, files_of
@@ -181,10 +183,14 @@ def until(holds: Callable[[], bool], within_s: float, look_s: float = 0.1) -> bo
 def child(
     command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A process of a session of its own, so that Ctrl-C reaches us alone; ended with all that it started."""
+    """A process of a session of its own, so that Ctrl-C reaches us alone; ended with all that it started.
+
+    It ends, too, where we are killed.
+    """
+    tethered = [sys.executable, "-I", tether.__file__, str(os.getpid()), *command]
     with log.open("ab") as said:
         process = subprocess.Popen(
-            command,
+            tethered,
             stdin=subprocess.DEVNULL,
             stdout=said,
             stderr=subprocess.STDOUT,
