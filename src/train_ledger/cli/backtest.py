@@ -74,8 +74,8 @@ def backtest(
     --incidents they are read off each run itself, by a measure for each kind that asks no alert
     (docs/backtest.md). Each line of the FILE may say "until" when it lasted, too, and a "kind". Several runs
     are judged beside each other; one that cannot be read stops none of the others. The embedded judge takes
-    less than a minute for a day of 16 ranks, Prometheus several. Exit status 1: an incident was missed, or a
-    page was for nothing; else 2: a run could not be judged.
+    less than a minute for a day of 16 ranks, Prometheus a quarter of an hour. Exit status 1: an incident was
+    missed, or a page was for nothing; else 2: a run could not be judged.
 
     \b
     Example:
