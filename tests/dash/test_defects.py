@@ -333,7 +333,7 @@ SAID: dict[str, tuple[str, Series, str]] = {
     "two are": (
         "TrainingProcessGone",
         gone(3, 5),
-        "r42: the processes of 2 ranks are gone (among them rank 5, 3) and no new attempt began, attempt 0",
+        "r42: the processes of 2 ranks are gone (among them rank 3, 5) and no new attempt began, attempt 0",
     ),
     "a save failed": (
         "CheckpointSaveFailed",

@@ -66,7 +66,8 @@ or (
 )"""
 
 _WHO_IS_GONE = (
-    '{{ with printf "topk(4, run_rank:train_process_up:last{run=%q} == 0)" $labels.run | query }}'
+    '{{ with printf "topk(4, run_rank:train_process_up:last{run=%q} == 0)" $labels.run | query '
+    '| sortByLabel "rank" }}'
     " ({{ if gt (len .) 1 }}among them {{ end }}rank"
     '{{ range $place, $it := . }}{{ if $place }},{{ end }} {{ $it | label "rank" }}{{ end }}){{ end }}'
 )
