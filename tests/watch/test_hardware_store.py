@@ -75,6 +75,15 @@ def test_a_link_is_not_written_through(run: RunDir, tmp_path: Path) -> None:
     store.release()
 
 
+def test_a_pipe_that_nobody_reads_is_not_written_into(run: RunDir) -> None:
+    store = HardwareStore(run, "n7")
+    assert store.claim()
+    os.mkfifo(store.kernel)
+    with pytest.raises(OSError, match="is no file"):
+        store.append(store.kernel, ["x" * 1000] * 1000)
+    store.release()
+
+
 def test_a_place_is_kept_for_the_next_one(run: RunDir) -> None:
     store = HardwareStore(run, "n7")
     store.claim()

@@ -13,6 +13,7 @@ import hashlib
 import json
 import os
 import socket
+import stat
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -99,6 +100,8 @@ class HardwareStore:
                 _rotate(file)
         fd = os.open(file, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
         try:
+            if not stat.S_ISREG(os.fstat(fd).st_mode):  # a pipe would hold us up for good
+                raise OSError(errno.EINVAL, "is no file", str(file))
             _write_whole(fd, data)
         finally:
             os.close(fd)
