@@ -88,3 +88,40 @@ def test_bad_input_is_one_line(tmp_path: Path, trace: Path, arguments: list[str]
     assert status == 2
     assert why in err
     assert "Traceback" not in err
+
+
+def test_the_bubble_beside_that_of_the_schedule(tmp_path: Path) -> None:
+    arguments = {"Collective name": "recv", "Process Group Description": "pp", "In msg nelems": 64}
+    events = []
+    for number in range(4):
+        begin = 1000.0 * number
+        events += [step(number, begin, begin + 999)]
+        for part, (start, end) in enumerate([(10, 310), (400, 410), (500, 900)]):
+            one = 10 * number + part + 1
+            name, told = ("gemm", {}) if part == 2 else ("ncclDevKernel_SendRecv", arguments)
+            events += [launch(begin + part, begin + part + 1, one)]
+            events += [kernel(begin + start, begin + end, name, one, **told)]
+    path = write(tmp_path / "rank0.json", *events)
+    status, out, _ = invoke("breakdown", path, "--pipeline-stages", 4, "--micro-batches", 16, "--json")
+    assert status == 0
+    rank = json.loads(out)["ranks"]["0"]
+    theory_ns = round(3 / 19 * rank["total"]["window_ns"])
+    assert rank["bubble_by_schedule_ns"] == theory_ns
+    assert rank["total"]["buckets_ns"]["bubble"] == 3 * 290_000
+    assert rank["bubble_excess_ns"] == 3 * 290_000 - theory_ns
+    out = invoke("breakdown", path, "--pipeline-stages", 4, "--micro-batches", 16)[1]
+    assert "rank 0: the schedule alone idles 15.8% of a step; here +13.2%: stages out of balance" in out
+    out = invoke("breakdown", path, "--pipeline-stages", 4, "--micro-batches", 4)[1]
+    assert "the schedule alone idles 42.9% of a step; here as it should" in out
+    status, _, err = invoke("breakdown", path, "--pipeline-stages", 4)
+    assert status == 2
+    assert "are given together" in err
+
+
+def test_nobody_is_named_where_all_are_late_in_turn(tmp_path: Path) -> None:
+    for rank in range(3):
+        turns = [200.0 if number % 3 == rank else 0.0 for number in range(12)]
+        write(tmp_path / f"rank{rank}.json", *calls(turns), rank=None)
+    _, out, _ = invoke("breakdown", tmp_path)
+    assert "no rank made the others wait most" in out
+    assert json.loads(invoke("breakdown", tmp_path, "--json")[1])["arrivals"]["latest"] is None

@@ -10,9 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from train_ledger.config import Trace
+from train_ledger.chaos import fleet
+from train_ledger.config import Config, Trace
 from train_ledger.ledger import RunState
 from train_ledger.run_dir import RunDir
+from train_ledger.watch import Keeper
+from train_ledger.watch.clock import RunClock
+from train_ledger.watch.console import Console
 from train_ledger.watch.trace_schedule import TraceSchedule, remove_oldest
 
 STEADY = RunState(
@@ -132,3 +136,21 @@ def test_only_what_the_schedule_asked_for_is_removed(run_dir: RunDir, tmp_path: 
     assert all((run_dir.traces() / name).exists() for name in (*kept, *newest))
     assert not any((run_dir.traces() / name).exists() for name in gone)
     assert (outside / "rank_0.json.gz").read_text() == "mine"
+
+
+def test_a_keeper_asks_the_ranks_of_its_run(tmp_path: Path) -> None:
+    made = fleet.write(tmp_path / "r42", hosts=1, ranks_per_host=2, steps=100, fault="slow_rank")
+    config = Config(trace=Trace(every_s=60.0, wait_s=0.1))
+    keeper = Keeper(made.run_dir, config, Console(lambda line: None), RunClock(lambda: made.t))
+    try:
+        for _ in range(200):
+            keeper.turn()
+            asked = list(made.run_dir.requests.glob("scheduled-*.json"))
+            if asked:
+                break
+            time.sleep(0.01)
+    finally:
+        keeper.close()
+    assert keeper.state.state == "running"
+    request = json.loads(asked[0].read_text())
+    assert (request["do"], request["ranks"], request["steps"]) == ("profile", [0, 1], 3)
