@@ -20,7 +20,7 @@ from train_ledger.slow.table.step_table import StepTable
 __all__ = ["NEWEST_STEPS", "Until", "read_table"]
 
 NEWEST_STEPS = 400
-_MOST_LINES = 160_000
+_MOST_LINES = 120_000
 """Of very many ranks fewer steps are read: a second's work."""
 
 _FEWEST_STEPS = 60
