@@ -77,6 +77,14 @@ def test_a_run_that_was_taken_up_after_years_is_judged_where_one_says(tmp_path: 
     assert backtest(run_dir, Config(), span=Span(later_t)).hours > 0
 
 
+@pytest.mark.parametrize("span", [Span(until_t=T0 - 1), Span(since_t=T0 + 1e6)])
+def test_a_time_of_which_the_run_tells_nothing_is_not_judged(tmp_path: Path, span: Span) -> None:
+    run_dir = run_of(tmp_path, {0: [{"t": T0 + 5 * step, "step": step} for step in range(1, 50)]})
+    judged = backtest(run_dir, Config(), span=span)
+    assert judged.since_t is None
+    assert "between --since and --until" in judged.not_observed[-1]
+
+
 def test_a_folder_without_lines_tells_nothing(tmp_path: Path) -> None:
     recording = record(RunDir(tmp_path))
     assert recording.known == ()

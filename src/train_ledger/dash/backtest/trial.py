@@ -24,6 +24,7 @@ Engine = Literal["embedded", "prometheus"]
 
 
 _NOTHING = "no line of it has a time, so nothing could be judged"
+_NOT_THEN = "nothing of it lies between --since and --until, so nothing was judged"
 
 
 _MOST_EVALUATIONS = 2_000_000
@@ -113,12 +114,12 @@ def backtest(
     """
     recording = record(run_dir)
     if not recording.known:
-        nothing = Outcome((), (), ())
-        said = (*recording.not_observed, _NOTHING)
-        return Backtest(recording.run, str(run_dir.path), None, None, (), nothing, False, said)
+        return _not_judged(run_dir, recording, _NOTHING)
     happened = Happened(config.alerts)
     replay = Replay(recording.run, config, recording.run_json, witness=happened.see)
     within = _played(replay, recording, span or Span())
+    if within[0] > within[1]:
+        return _not_judged(run_dir, recording, _NOT_THEN)
     told = None if incidents is None else _told_of(recording.run, run_dir, incidents, within)
     seen = [*happened.incidents(), *signs_in(recording, config, *within)] if told is None else told
     held = sorted(seen, key=lambda it: it.t)
@@ -142,6 +143,11 @@ def backtest(
     if tried is None:
         return judged(config)
     return replace(judged(tried), before=judged(config))
+
+
+def _not_judged(run_dir: RunDir, recording: Recording, why: str) -> Backtest:
+    said = (*recording.not_observed, why)
+    return Backtest(recording.run, str(run_dir.path), None, None, (), Outcome((), (), ()), False, said)
 
 
 def _played(replay: Replay, recording: Recording, span: Span) -> tuple[float, float]:
