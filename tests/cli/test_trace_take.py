@@ -55,11 +55,11 @@ def job(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.mark.slow
 def test_of_a_living_job_all_ranks_record_the_same_steps(job: Path) -> None:
-    status, out, _ = invoke("take", job, "--ranks", "0-2", "--steps", "4", "--wait-s", "60", "--json")
+    status, out, _ = invoke("take", job, "--ranks", "0-2", "--steps", "4", "--wait-s", "40", "--json")
     told = json.loads(out)
     assert status == 1, "there is no rank 2"
     assert set(told["files"]) == {"0", "1"}
-    assert "no answer in 60 s" in told["failed"]["2"]
+    assert "no answer in 40 s" in told["failed"]["2"]
     steps = []
     for file in told["files"].values():
         assert Path(file).parent == job / "traces" / told["name"]
