@@ -1,13 +1,10 @@
-"""What happened on the GPU and on the host of one rank, in arrays of nanoseconds?"""
+"""What happened on the GPU and on the host of one rank, by its trace?"""
 
 from __future__ import annotations
 
 import re
-from array import array
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,87 +13,12 @@ from train_ledger.slow.trace.reading.events import Arguments, RawEvent, nanoseco
 from train_ledger.slow.trace.reading.loss import Losses
 from train_ledger.slow.trace.reading.names import Category, Doing, category, doing, gpu_class
 from train_ledger.slow.trace.reading.pieces import Pieces, opened
+from train_ledger.slow.trace.reading.spans import Collective, Columns, Spans, Trace
 
 __all__ = ["Collective", "Spans", "Trace", "read_trace"]
 
-Nanoseconds = npt.NDArray[np.int64]
 _NONE = -1
 _STEP = re.compile(r"ProfilerStep#(\d{1,12})")
-
-
-@dataclass(frozen=True, slots=True)
-class Collective:
-    """What a kernel's arguments say of the collective that it is part of.
-
-    `number` counts the collectives of its group, `described` is what the group is for ("pp", "default_pg").
-    """
-
-    name: str
-    group: str
-    elements: int | None
-    dtype: str
-    number: int | None = None
-    described: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Spans:
-    """Activities of one kind, by their starts. All arrays have one entry an activity.
-
-    `kind` is a `GpuClass` on the GPU and a `Doing` on the host; `name` an index into `Trace.names`; `place` a
-    stream or a thread; `correlation` joins a launch to what it launched, −1 where none is told.
-    """
-
-    start: Nanoseconds
-    end: Nanoseconds
-    kind: Nanoseconds
-    name: Nanoseconds
-    place: Nanoseconds
-    correlation: Nanoseconds
-
-    def __len__(self) -> int:
-        return len(self.start)
-
-    def only(self, chosen: npt.NDArray[np.bool_]) -> Spans:
-        """Those for which `chosen` is true."""
-        return Spans(*(getattr(self, name)[chosen] for name in _COLUMNS))
-
-
-_COLUMNS = ("start", "end", "kind", "name", "place", "correlation")
-
-
-@dataclass(frozen=True, slots=True)
-class Trace:
-    """One rank's trace. `steps` are the host's step marks as (number, start, end), in order of time.
-
-    `collectives` maps the place of an activity in `gpu` to what is told of its collective; `stream_waits` are
-    when streams of the GPU began to wait for other streams, where that was recorded.
-    `has_python_frames` says that Python's calls were recorded, `has_sequence_numbers` that operators of
-    forward passes carry theirs: what is not among them was not called.
-    """
-
-    file: str
-    rank: int | None
-    world_size: int | None
-    gpu: Spans
-    launches: Spans
-    host: Spans
-    steps: tuple[tuple[int, int, int], ...]
-    marks: Spans
-    names: tuple[str, ...]
-    collectives: dict[int, Collective]
-    losses: Losses
-    stream_waits: Spans
-    has_python_frames: bool = False
-    has_sequence_numbers: bool = False
-    text_bytes: int = 0
-    metadata: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def base_ns(self) -> int:
-        """What all times count from, in nanoseconds since 1970 on this rank's clock; 0: not told."""
-        told = self.metadata.get("baseTimeNanoseconds")
-        return told if type(told) is int and 0 <= told < 1 << 61 else 0
 
 
 def read_trace(
@@ -122,27 +44,6 @@ def read_trace(
     return table.trace(path, pieces)
 
 
-class _Columns:
-    """Activities of one kind as they come, one behind the other."""
-
-    def __init__(self) -> None:
-        self._values = array("q")
-        self._extend = self._values.extend
-
-    def __len__(self) -> int:
-        return len(self._values) // len(_COLUMNS)
-
-    def add(self, *row: int) -> None:
-        """One value a column."""
-        self._extend(row)
-
-    def spans(self) -> tuple[Spans, Nanoseconds]:
-        """Sorted by start; and from which place each came."""
-        table = np.frombuffer(self._values, dtype=np.int64).reshape(-1, len(_COLUMNS))
-        order = np.lexsort((-table[:, 1], table[:, 0]))
-        return Spans(*(table[order, column] for column in range(len(_COLUMNS)))), order
-
-
 class _Table:
     """Sorts events into columns; what a name means is asked for once a name."""
 
@@ -150,7 +51,7 @@ class _Table:
         self._own = own
         self._annotation = annotation
         self._losses = losses
-        self._gpu, self._launches, self._host, self._marks, self._waits = (_Columns() for _ in range(5))
+        self._gpu, self._launches, self._host, self._marks, self._waits = (Columns() for _ in range(5))
         self._steps: list[tuple[int, int, int]] = []
         self._names: dict[str, int] = {}
         self._categories: dict[str, Category] = {}
