@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from train_ledger.slow.change.point import Change, change
+from train_ledger.slow.peers.work import own_work
 from train_ledger.slow.table import StepTable
 from train_ledger.slow.table.joining import side_by_side
 from train_ledger.slow.table.step_table import Flags, Floats
@@ -25,7 +26,8 @@ _FEW_COLLECT = 0.3
 def series_of(table: StepTable, name: str) -> Floats:
     """Seconds of a part in each step, in the median of the ranks; compute_s without log_s and gc_s.
 
-    Of comm_wait_s the least of the ranks: who waits least waits for no other rank, but for the transfer.
+    Of comm_wait_s the least of the ranks: who waits least waits for no other rank, but for the transfer – and
+    for the bubble of a pipeline, which grows with the slowest rank's work and is taken out as far as it does.
     """
     values = table.of(name)
     if name == "compute_s":
@@ -34,7 +36,21 @@ def series_of(table: StepTable, name: str) -> Floats:
     told = np.isfinite(values).any(axis=0)
     over_ranks = np.nanmin if name == "comm_wait_s" else np.nanmedian
     found[told] = over_ranks(values[:, told], axis=0)
-    return found
+    return found / _grown(table) if name == "comm_wait_s" and len(set(table.stages)) > 1 else found
+
+
+def _grown(table: StepTable) -> Floats:
+    """The work of each step's slowest rank, as a multiple of its median; 1 where it is not told."""
+    work = own_work(table)
+    grown = np.ones(len(table.steps))
+    if work is None:
+        return grown
+    told = np.isfinite(work.seconds).any(axis=0)
+    slowest_s = np.nanmax(work.seconds[:, told], axis=0)
+    usual_s = float(np.median(slowest_s)) if slowest_s.size else 0.0
+    if usual_s > 0:
+        grown[told] = np.maximum(slowest_s / usual_s, 1e-9)
+    return grown
 
 
 def wanted_of(table: StepTable, name: str) -> Flags:

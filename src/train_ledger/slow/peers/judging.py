@@ -24,7 +24,7 @@ from train_ledger.slow.peers.measured import Measured, measured
 from train_ledger.slow.peers.ratios import FEWEST
 from train_ledger.slow.peers.stages import SlowStage, slow_stage
 from train_ledger.slow.peers.turns import turns, was_slow
-from train_ledger.slow.peers.verdict import Excess, Who
+from train_ledger.slow.peers.verdict import Excess, Phase, Who
 from train_ledger.slow.table import StepTable
 
 __all__ = ["who"]
@@ -134,7 +134,7 @@ def _named(found: Measured, rows: Sequence[int], alerts: Alerts, *, by_history: 
         _in_words(excesses),
         ranks=culprits,
         hosts=hosts,
-        phase=worst.phase,
+        phase=_phase(excesses),
         excesses=excesses,
         victims=tuple(rank for rank in found.table.ranks if rank not in culprits),
         cost=worst.impact,
@@ -142,6 +142,12 @@ def _named(found: Measured, rows: Sequence[int], alerts: Alerts, *, by_history: 
         waits="confirm" if by_history else waits_of(found, rows),
         steps=_judged(found),
     )
+
+
+def _phase(excesses: Sequence[Excess]) -> Phase:
+    """Where most of the excess of all of them is."""
+    together = {phase: sum(it.parts.get(phase, 0.0) for it in excesses) for phase in excesses[0].parts}
+    return max(together, key=lambda phase: together[phase])
 
 
 def _in_words(excesses: Sequence[Excess]) -> str:
