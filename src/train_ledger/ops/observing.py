@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from train_ledger.config import Config
+from train_ledger.facts import Fault, HardwareReading
 from train_ledger.fields import LARGEST_WORLD_SIZE, read_world_size
 from train_ledger.ledger import Fold, Memory, MemoryUnusableError, RunState, known_with_hardware
+from train_ledger.ops.ends import facts_before
 from train_ledger.run_dir import RunDir
+from train_ledger.slow.table import Until, read_table
 from train_ledger.sources import RunFacts, read_run
 
 __all__ = ["WHOLE_BYTES", "Observed", "observe", "read_state"]
@@ -23,6 +27,13 @@ WHOLE_BYTES = 96 << 20
 """Two seconds' work. Of a thousand ranks it is two hundred lines of each, of eight thirty thousand."""
 
 _LOGS_WHOLE_BYTES = 64 << 20
+_RANK_BYTES = 96 << 10
+_MOST_BYTES = 512 << 20
+_PAST_BYTES = 24 << 20
+"""Less, since each line of the past is looked at to know whether it was written by then."""
+
+_HARDWARE_BYTES = 64 << 20
+_ANY_STEP = 1 << 60
 _KEEPER_MEMORY = "keeper.memory"
 
 
@@ -37,6 +48,7 @@ class _Folded(NamedTuple):
     fold: Fold
     not_read: tuple[str, ...]
     by_logs: bool
+    left_out_bytes: int = 0
 
 
 def observe(run_dir: RunDir, config: Config, at: float | None = None) -> Observed:
@@ -48,14 +60,28 @@ def observe(run_dir: RunDir, config: Config, at: float | None = None) -> Observe
     run = run_dir.read_run()
     folded = _newest(run_dir, config, run)
     if at is not None and _newest_t(folded.fold, at) > at:
-        folded = _past(run_dir, config, run, at)
-    t = folded.fold.carried(time.time()) if at is None else at
-    return Observed(folded.fold.state(t), tuple(_not_read(run, folded)))
+        is_long = folded.left_out_bytes > 0 and not folded.by_logs
+        folded = _long_past(run_dir, config, run, at) if is_long else _past(run_dir, config, run, at)
+    state = folded.fold.state(folded.fold.carried(time.time()) if at is None else at)
+    if folded.left_out_bytes and not folded.by_logs:
+        # How much of all time was of use stands in the lines between, too, so that it is not known.
+        state = replace(_with_step_once_reached(run_dir, state), productive=None)
+    return Observed(state, tuple(_not_read(run, folded)))
 
 
 def read_state(run_dir: RunDir, config: Config, at: float | None = None) -> RunState:
     """The state alone of `observe`."""
     return observe(run_dir, config, at).state
+
+
+def _with_step_once_reached(run_dir: RunDir, state: RunState) -> RunState:
+    """A restarted run recovers until it has passed the step that an earlier attempt came to."""
+    if state.state != "running" or not state.attempt or state.step is None or not state.ranks:
+        return state
+    end = Until(state.attempt - 1, _ANY_STEP)
+    before = read_table(run_dir, 1, until=end, ranks=[min(state.ranks)])
+    reached = int(before.steps[-1]) if len(before.steps) and before.attempt < state.attempt else 0
+    return replace(state, state="recovering") if reached > state.step else state
 
 
 def _newest(run_dir: RunDir, config: Config, run: Mapping[str, Any]) -> _Folded:
@@ -70,15 +96,22 @@ def _newest(run_dir: RunDir, config: Config, run: Mapping[str, Any]) -> _Folded:
             goes_on = False
         files.begin_logs_at_tail(_LOGS_WHOLE_BYTES)
         if not goes_on:
-            files.begin_at_tail(WHOLE_BYTES)
+            files.begin_at_tail(_whole_bytes(run_dir))
         files.fold_into(fold)
         while not files.caught_up:
             files.fold_into(fold)
         files.give_up_tails()
         left_out = () if goes_on else files.left_out_in_words
-        return _Folded(fold, (*files.not_read, *left_out), files.by_logs and files.files > 0)
+        by_logs = files.by_logs and files.files > 0
+        return _Folded(fold, (*files.not_read, *left_out), by_logs, files.left_out_bytes)
     finally:
         files.close()
+
+
+def _whole_bytes(run_dir: RunDir) -> int:
+    """So much that of each rank the hundred lines are read in which a loss that was not finite counts."""
+    files = sum(1 for _ in run_dir.signal_files())
+    return max(WHOLE_BYTES, min(files * _RANK_BYTES, _MOST_BYTES))
 
 
 def _newest_t(fold: Fold, at: float) -> float:
@@ -99,6 +132,33 @@ def _past(run_dir: RunDir, config: Config, run: Mapping[str, Any], at: float) ->
     for told in hardware:
         fold.add_hardware(told)
     return _Folded(fold, read.not_read, read.by_logs)
+
+
+def _long_past(run_dir: RunDir, config: Config, run: Mapping[str, Any], at: float) -> _Folded:
+    """What was known then, out of the lines before that moment.
+
+    Each host's clock is taken as the last of these lines show it.
+    """
+    fold = Fold(run_dir.name_in(run), config, run)
+    files = RunFacts(run_dir)
+    try:
+        files.begin_hardware_at_tail(_HARDWARE_BYTES)
+        told: list[HardwareReading | Fault] = files.poll_hardware()
+        while more := files.poll_hardware():
+            told += more
+    finally:
+        files.close()
+    told.sort(key=lambda it: -1.0 if it.t is None else it.t)
+    facts = facts_before(run_dir, at, _PAST_BYTES)
+    trial = Fold("", config, run)
+    trial.add_all(facts)
+    lead_s = {rank: lead - trial.clock_of(rank)[0] for rank, lead in trial.leads_s().items()}
+    fold.add_all(it for it in facts if it.t is None or it.t - lead_s.get(it.rank or 0, 0.0) <= at)
+    lead_of = {rank.host: lead_s.get(number, 0.0) for number, rank in trial.state(at).ranks.items()}
+    for it in told:
+        if it.t is None or it.t - lead_of.get(it.host, 0.0) <= at:
+            fold.add_hardware(it)
+    return _Folded(fold, ("all but the last lines before that moment, and the first ones",), False, 1)
 
 
 def _not_read(run: Mapping[str, Any], folded: _Folded) -> Iterable[str]:
