@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 
@@ -11,6 +12,7 @@ from train_ledger.config import Config
 from train_ledger.ops import diagnose, observe, observing
 from train_ledger.ops.slow import look_at
 from train_ledger.ops.slow_wanted import Wanted, WantedError, asked_of
+from train_ledger.run_dir import RunDir
 
 
 def written(path, fault, **more):
@@ -116,14 +118,10 @@ def long_run(path, steps):
 
 def test_what_is_read_does_not_grow_with_the_run(tmp_path, monkeypatch):
     """Both the fold and the table of steps read the ends, and some places between by halves."""
-    import os
-
     monkeypatch.setattr(observing, "WHOLE_BYTES", 1 << 20)
     read = []
     pread = os.pread
     monkeypatch.setattr(os, "pread", lambda *args: read.append(pread(*args)) or read[-1])
-    from train_ledger.run_dir import RunDir
-
     sizes = []
     for steps in (4_000, 16_000):
         run_dir = RunDir(long_run(tmp_path / str(steps), steps))
@@ -136,7 +134,33 @@ def test_what_is_read_does_not_grow_with_the_run(tmp_path, monkeypatch):
 
 def test_the_past_of_a_long_run_is_as_it_was_then(tmp_path, monkeypatch):
     monkeypatch.setattr(observing, "WHOLE_BYTES", 1 << 20)
-    from train_ledger.run_dir import RunDir
-
     run_dir = RunDir(long_run(tmp_path / "run", 4_000))
     assert observe(run_dir, Config(), at=1.8e9 + 100.5).state.step == 100
+
+
+def all_compute_longer(path, factor):
+    """Eight ranks whose own work became longer on all at once."""
+    run = long_run(path, 300)
+    for file in (run / "signals").iterdir():
+        lines = [json.loads(line) for line in file.read_text().splitlines()]
+        t = 1.8e9
+        for line in lines[1:]:
+            stretch = factor if line["step"] > 150 else 1.0
+            line["step_time_s"], line["compute_s"] = 0.2 + 0.8 * stretch, 0.8 * stretch
+            t += line["step_time_s"]
+            line["t"] = t
+        file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return RunDir(run), t
+
+
+def test_slower_steps_that_no_suspect_explains_are_unknown_and_the_reason_says_so(tmp_path):
+    run_dir, t = all_compute_longer(tmp_path / "run", 1.6)
+    found = diagnose(run_dir, Config(), at=t + 1)
+    assert (found.cause, found.ranks) == ("unknown", ())
+    assert found.not_observed[0].startswith("steps became slower and no suspect explains it")
+
+
+def test_a_little_slower_and_unexplained_is_nothing_to_wake_anybody_for(tmp_path):
+    run_dir, t = all_compute_longer(tmp_path / "run", 1.1)
+    assert diagnose(run_dir, Config(), at=t + 1).cause == "none"
+    assert look_at(run_dir, Config(), at=t + 1).details.slower

@@ -11,6 +11,8 @@ from slow.tables import RANKS, STEPS, healthy, noise, told
 from train_ledger.config import Alerts
 from train_ledger.ledger.hardware.records import GpuState
 from train_ledger.slow import Asked, Baseline, Beside, Cards, TableHistory, look
+from train_ledger.slow.table import Layout
+from train_ledger.slow.table.step_table import Marks
 
 ONSET = 150
 AFTER = np.arange(STEPS) >= ONSET
@@ -215,3 +217,53 @@ def test_noise_alone_is_not_slower():
     parts = healthy(seed=7)
     parts["compute_s"] = parts["compute_s"] * (1 + np.abs(noise(9, (RANKS, STEPS), 0.03)))
     assert not answer(parts).slower
+
+
+def test_a_whole_stage_with_more_layers_is_the_layout_and_nobody():
+    parts = healthy()
+    table = told(parts)
+    layout = Layout(RANKS, {"dp": 4, "tp": 1, "pp": 2}, {})
+    places = layout.places(range(RANKS))
+    slow = np.array([place.stage == 1 for place in places])
+    parts["compute_s"][slow] *= 1.4
+    table = dataclasses.replace(told(parts), places=places)
+    found = look(TableHistory(table), Alerts())
+    assert (found.cause, found.culprits, found.slower) == ("slow.stage_imbalance", (), False)
+
+
+def test_steps_of_an_evaluation_are_no_slow_ones():
+    parts = healthy()
+    evaluates = np.arange(STEPS) % 50 == 49
+    parts["transfer_s"] = parts["transfer_s"] + 5.0 * evaluates
+    table = told(parts)
+    nothing = np.zeros(STEPS, dtype=bool)
+    marks = Marks(nothing, evaluates, nothing, nothing, nothing)
+    found = look(TableHistory(dataclasses.replace(table, marks=marks)), Alerts())
+    assert (found.cause, found.slower) == ("none", False)
+
+
+def test_slower_from_a_restart_on_is_held_against_the_attempt_before():
+    before = told(healthy(seed=3))
+    parts = healthy(seed=4)
+    parts["data_wait_s"] = parts["data_wait_s"] + 0.3
+    table = told(parts)
+    restart = np.arange(STEPS) == 0
+    nothing = np.zeros(STEPS, dtype=bool)
+    marks = Marks(nothing, nothing, restart, np.arange(STEPS) < 3, nothing)
+    steps = table.steps + STEPS
+    table = dataclasses.replace(table, attempt=1, steps=steps, marks=marks, earlier=before)
+    found = look(TableHistory(table), Alerts())
+    assert (found.cause, found.culprits) == ("slow.data", ())
+    assert found.compared_with.startswith("the attempt before")
+
+
+def test_ranks_that_lack_compute_s_do_not_make_others_culprits():
+    parts = healthy()
+    parts["compute_s"][3] *= 1 + 0.5 * AFTER
+    table = told(parts)
+    values = dict(table.values)
+    for name in ("compute_s", "comm_wait_s"):
+        values[name] = values[name].copy()
+        values[name][[0, 1, 2, 6, 7]] = np.nan
+    found = look(TableHistory(dataclasses.replace(table, values=values)), Alerts())
+    assert found.culprits in ((), (3,))

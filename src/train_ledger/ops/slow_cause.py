@@ -11,7 +11,7 @@ from typing import Any
 
 from train_ledger import slow
 from train_ledger.answer import Diagnosis, RuledOut, SlowAnswer
-from train_ledger.config import Config
+from train_ledger.config import Alerts, Config
 from train_ledger.ledger import RunState, gpu_price_per_hour, has_gpus, impact, known_at
 from train_ledger.ledger.hardware.places import host_key
 from train_ledger.ops.slow_commands import slow_commands
@@ -61,7 +61,7 @@ def of_slow(
     answer: SlowAnswer,
 ) -> Diagnosis | None:
     """The diagnosis that the answer makes; None where it finds no trouble that began."""
-    if not _is_trouble(answer):
+    if not _is_trouble(answer, config.alerts):
         return None
     found = told_of(run_dir, run, config, state, answer)
     return replace(found, evidence=(*found.evidence, step_clock(state)))
@@ -86,7 +86,7 @@ def told_of(
             for it in answer.suspects
             if it.verdict == "ruled_out"
         ),
-        not_observed=(*answer.not_observed, *_not_observed(answer)),
+        not_observed=_not_observed(answer),
         details=answer,
     )
     if answer.lost_s is not None and found.cause != "none":
@@ -96,14 +96,26 @@ def told_of(
     return replace(found, next=slow_commands(run_dir, state, found, answer))
 
 
-def _is_trouble(answer: SlowAnswer) -> bool:
+def _is_trouble(answer: SlowAnswer, alerts: Alerts) -> bool:
+    """What nobody can explain is trouble from the loss of speed on that pages, what is explained at once."""
     if answer.verdict != "slow" or (answer.cause in _ONLY_IF_ASKED and not answer.slower):
         return False
-    return answer.cause != "unknown" or answer.slower
+    if answer.cause != "unknown":
+        return True
+    before_s, now_s = answer.before_s or 0.0, answer.now_s or 0.0
+    return 0.0 < before_s <= alerts.mfu_degraded_fraction * now_s
 
 
 def _not_observed(answer: SlowAnswer) -> tuple[str, ...]:
-    return tuple(f"{it.cause}: {it.by}" for it in answer.suspects if it.verdict == "not_observed")
+    if answer.verdict == "slow" and answer.cause == "unknown":
+        why = "steps became slower and no suspect explains it: compare two traces (train-ledger trace diff)"
+        return (why, *_unseen(answer))
+    return _unseen(answer)
+
+
+def _unseen(answer: SlowAnswer) -> tuple[str, ...]:
+    by_suspects = (f"{it.cause}: {it.by}" for it in answer.suspects if it.verdict == "not_observed")
+    return (*answer.not_observed, *by_suspects)
 
 
 def _hosts(state: RunState, answer: SlowAnswer) -> tuple[str, ...]:

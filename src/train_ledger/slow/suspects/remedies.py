@@ -35,6 +35,6 @@ _REMEDIES: Mapping[str, str] = {
 
 def remedy(cause: str, phase: str | None = None) -> str | None:
     """What is to be done; of few ranks whose host code is slow, by the part of it that is."""
-    if cause == "slow.straggler.software" and phase in PART_OF_PHASE:
+    if cause == "slow.straggler.software" and phase is not None and phase in PART_OF_PHASE:
         return f"on that rank: {_REMEDIES[PART_OF_PHASE[phase]]}"
     return _REMEDIES.get(cause)
