@@ -448,6 +448,15 @@ def test_reasons_that_mean_trouble(tmp_path: Path) -> None:
     )
 
 
+def test_a_card_that_idles_while_it_is_hot_says_nothing(tmp_path: Path) -> None:
+    bits = then((0, 10), (0x40, 3), (0x41, 1), (0x40, 6), (0, 20))
+    check(
+        tmp_path,
+        [*node(40), dcgm("CLOCKS_EVENT_REASONS", bits, gpu=0)],
+        {"GpuClockLow at 14": NOBODY, "GpuClockLow at 16": [gpu_of(0)], "GpuClockLow at 22": NOBODY},
+    )
+
+
 def test_a_card_is_measured_by_its_own_usual_clock_under_load(tmp_path: Path) -> None:
     minutes = 90.0
     given = [*node(minutes)]

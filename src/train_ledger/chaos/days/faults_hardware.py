@@ -41,7 +41,7 @@ def _kernel_xid(code: int, *, stops: bool) -> Callable[[Job], Tells]:
             card.present = False
             yield from _stops(job)
         else:
-            yield from train(job, job.t + 900.0)
+            yield from train(job, job.t + 480.0)
 
     return script
 
@@ -54,7 +54,7 @@ def _xid_twice(job: Job) -> Tells:
     yield from train(job, job.t + 7200.0)
     job.truth.earliest_t = job.t
     yield from job.kernel_xid(host, gpu, 31, text, pid=4711)
-    yield from train(job, job.t + 900.0)
+    yield from train(job, job.t + 480.0)
 
 
 def _xid_by_dcgm(job: Job) -> Tells:
@@ -69,14 +69,14 @@ def _dbe(job: Job) -> Tells:
     card = _culprit(job)[3]
     card.dbe += 1
     job.truth.earliest_t = job.looked_t + job.plan.look_every_s
-    yield from train(job, job.t + 900.0)
+    yield from train(job, job.t + 480.0)
 
 
 def _row_remap(job: Job) -> Tells:
     card = _culprit(job)[3]
     card.remap_pending = 1
     job.truth.earliest_t = job.looked_t + job.plan.look_every_s
-    yield from train(job, job.t + 900.0)
+    yield from train(job, job.t + 480.0)
 
 
 def _vanishes(job: Job) -> Tells:
@@ -88,7 +88,10 @@ def _vanishes(job: Job) -> Tells:
 
 
 def _hot_thrice(job: Job) -> Tells:
-    """A card is slowed by heat for eight minutes, three times; all ranks wait for its rank."""
+    """A card is slowed by heat for eight minutes, three times; all ranks wait for its rank.
+
+    The job saves beside its training: a card that idles in a long checkpoint is not low for five minutes.
+    """
     rank, _, _, card = _culprit(job, drags=True)
     for _ in range(3):
         hot(job, job.t, 480.0, card)
@@ -115,5 +118,12 @@ FAULTS = (
         frozenset({"TrainingStepStalled"}),
         of_hardware=True,
     ),
-    Fault("hot_thrice", _hot_thrice, frozenset({"GpuClockLowRepeated"}), of_hardware=True),
+    Fault(
+        "hot_thrice",
+        _hot_thrice,
+        frozenset({"GpuClockLowRepeated"}),
+        save_s=60.0,
+        blocking_s=3.0,
+        of_hardware=True,
+    ),
 )

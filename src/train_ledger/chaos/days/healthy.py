@@ -68,7 +68,9 @@ SHAPES: Mapping[str, Shape] = {
         scripts.simply,
     ),
     "restarts": Shape(
-        "two crashes with rework, one node swapped", replace(_BASE, compile_s=300.0), scripts.restarts
+        "two crashes with rework, one node swapped; saves often, or its day would rightly be time lost",
+        replace(_BASE, compile_s=300.0, routine=_OFTEN),
+        scripts.restarts,
     ),
     "resized": Shape(
         "fewer hosts from noon on, all again later", replace(_BASE, hosts=_hosts(3)), scripts.resized

@@ -122,7 +122,7 @@ def clock_low(state: RunState, alerts: Alerts) -> list[Firing]:
 
 def clock_low_repeated(state: RunState, alerts: Alerts) -> list[Firing]:
     return [
-        _of_gpu(state, gpu, times, f"low clocks for the {times}th time: {gpu.low_why}; {COOLING}")
+        _of_gpu(state, gpu, times, f"low clocks, {times} times within a day: {gpu.low_why}; {COOLING}")
         for gpu in _unless_over(state, state.gpus)
         if gpu.ranks and is_low(gpu, state, alerts)
         if (times := low_times(gpu, state, alerts)) >= alerts.clock_low_count

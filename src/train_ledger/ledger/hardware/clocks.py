@@ -2,7 +2,8 @@
 
 It does where the driver names a reason that is trouble – power brake, heat, the card's own emergency
 slowdown – or where its SM clock under load is well below what this same card usually runs at. The power cap
-and clocks that somebody set are no trouble, nor is an idle card. Bits: NVML's clocks event reasons (nvml.h).
+and clocks that somebody set are no trouble. An idle card says nothing either way: a checkpoint in the middle
+of a hot stretch neither ends it nor makes two of it. Bits: NVML's clocks event reasons (nvml.h).
 """
 
 from __future__ import annotations
@@ -39,11 +40,12 @@ _DAY_S = 86_400.0
 class Clocks:
     """The clocks of one card, reading by reading."""
 
-    __slots__ = ("_last_t", "_usual", "low_t", "since_t", "why")
+    __slots__ = ("_last_t", "_told_t", "_usual", "low_t", "since_t", "why")
 
     def __init__(self) -> None:
         self._usual = Usual(_USUAL_SLOT_S, _FEWEST_SLOTS)
         self._last_t: float | None = None
+        self._told_t: float | None = None
         self.since_t: float | None = None
         self.why = ""
         self.low_t: deque[float] = deque(maxlen=_EPISODES)
@@ -62,8 +64,13 @@ class Clocks:
         mhz = values.get(SM_CLOCK)
         if loaded and mhz is not None:
             self._usual.add(t, mhz)
-        self.why = _trouble(values) or (self._slow(mhz, alerts) if loaded else "")
-        if not self.why:
+        why = _trouble(values) or (self._slow(mhz, alerts) if loaded else "")
+        if not why and _is_idle(values):
+            if self._told_t is None or t - self._told_t > alerts.clock_low_s:
+                self.since_t, self.why = None, ""
+            return
+        self.why, self._told_t = why, t
+        if not why:
             self.since_t = None
         elif self.since_t is None:
             self.since_t = t
@@ -86,6 +93,14 @@ class Clocks:
 
 def _is_loaded(values: Mapping[str, float]) -> bool:
     return values.get(UTIL, 0.0) >= _LOAD_PERCENT or values.get(ACTIVE, 0.0) * 100 >= _LOAD_PERCENT
+
+
+def _is_idle(values: Mapping[str, float]) -> bool:
+    """Whether it is known to have nothing to do."""
+    told = values.get(REASONS, 0.0)
+    if 0 < told < 1 << 53 and int(told) & IDLE_BIT:
+        return True
+    return (UTIL in values or ACTIVE in values) and not _is_loaded(values)
 
 
 def _trouble(values: Mapping[str, float]) -> str:

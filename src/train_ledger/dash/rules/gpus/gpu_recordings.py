@@ -29,6 +29,7 @@ _TROUBLE = f"({_bit(8)} + {_bit(32)} + {_bit(64)} + {_bit(128)}) * (1 - {_BITS} 
 _ERRORS = [dcgm(f"DCGM_FI_DEV_NVLINK_{kind}_ERROR_COUNT_TOTAL") for kind in _LINKS]
 _LINKS_GREW = "\n    or ".join(f"{it} - min_over_time({it}[$link_window:1m]) > 0" for it in _ERRORS)
 _IS_LOADED = f"({dcgm('DCGM_FI_DEV_GPU_UTIL')} >= 50 or {dcgm('DCGM_FI_PROF_GR_ENGINE_ACTIVE')} >= 0.5)"
+_LOAD = f"({dcgm('DCGM_FI_DEV_GPU_UTIL')} or {dcgm('DCGM_FI_PROF_GR_ENGINE_ACTIVE')})"
 _OTHERS = [dcgm(f"DCGM_FI_DEV_{name}") for name in ("GPU_TEMP", "POWER_USAGE", "GPU_UTIL")]
 _SEEN = f"({' or '.join(_OTHERS)})"
 
@@ -58,12 +59,18 @@ GPU_RECORDINGS: tuple[Recording, ...] = (
         f"quantile_over_time(0.5, {_DAY}) and count_over_time({_DAY}) >= 6",
         group="slow",
     ),
+    # An idle card says nothing either way, so for a while what it said before holds.
     Recording(
-        "gpu:clock_bad:bool",
+        "gpu:clock_told:bool",
         f"""1 + 0 * ({_TROUBLE})
 or 1 + 0 * ({_LOADED} < $clock_low_fraction * gpu:sm_clock_usual:mhz)
-or 0 * {_BITS}
-or 0 * gpu:sm_clock:mhz""",
+or 0 * {_LOADED}
+or (0 * ({_BITS} or gpu:sm_clock:mhz) unless ({_BITS} % 2 == 1) unless on ({IDS}) {gpus(_LOAD)})""",
+    ),
+    Recording(
+        "gpu:clock_bad:bool",
+        f"""(last_over_time(gpu:clock_told:bool[$clock_low]) and ({_BITS} or gpu:sm_clock:mhz))
+or 0 * ({_BITS} or gpu:sm_clock:mhz)""",
     ),
     Recording(
         _LOW,
