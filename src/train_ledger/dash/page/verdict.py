@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from train_ledger.answer import CAUSES, Diagnosis, NextCommand
+from train_ledger.answer import CAUSES, Diagnosis, HangAnswer, NextCommand
 from train_ledger.dash.page.markup import Child, Safe, element, join, whole
 from train_ledger.dash.page.view import PageView, headline
 from train_ledger.render import duration, place_in_code
@@ -33,7 +33,7 @@ def verdict_part(view: PageView) -> Safe:
 
 
 def _found(diagnosis: Diagnosis) -> Iterable[Safe]:
-    details = diagnosis.details
+    details = diagnosis.details if isinstance(diagnosis.details, HangAnswer) else None
     findings = details.findings if details else ()
     evidence = [*diagnosis.evidence, *(line for finding in findings for line in finding.evidence)]
     commands = [*diagnosis.next, *(details.next if details else ())]

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from train_ledger.answer import Diagnosis
+from train_ledger.answer import Diagnosis, HangAnswer
 from train_ledger.dash.conditions import last_loss_finite
 from train_ledger.dash.incident import Incident
 from train_ledger.dash.judge import Alert
@@ -143,7 +143,8 @@ def rank_rows(view: PageView) -> list[RankRow]:
     state, diagnosis = view.state, view.current_diagnosis
     accused = frozenset(diagnosis.ranks if diagnosis else ())
     details = diagnosis.details if diagnosis else None
-    waiting = frozenset(rank for ranks in (details.victims_of if details else {}).values() for rank in ranks)
+    victims_of = details.victims_of if isinstance(details, HangAnswer) else {}
+    waiting = frozenset(rank for ranks in victims_of.values() for rank in ranks)
     known = state.ranks
     expected = range(state.world_size) if state.world_size is not None else ()
     ranks = sorted(known.keys() | set(expected))
