@@ -63,8 +63,6 @@ def named(table: StepTable) -> Named | None:
     found = who(table)
     if found.kind in KINDS:
         return found.kind, found.ranks, found.hosts, PHASES.get(found.phase or "", found.phase)
-    if found.excesses:  # somebody is slow, and not for long enough to say so
-        return None
     changed = changes_of(table)
     step = changed.get("step_time_s")
     rises = {name: changed[name].rise for name in PARTS if name in changed}
