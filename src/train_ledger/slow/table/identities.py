@@ -43,8 +43,9 @@ def first_identity(files: RankFiles, rank: int) -> dict[str, Any]:
 def identity_in(data: bytes, rank: int) -> dict[str, Any]:
     """What the last run_start of these lines says of the rank; {} where there is none.
 
-    >>> identity_in(b'{"t": 1, "rank": 3, "event": "run_start", "host": "n1", "gpu": 3}', 3)
-    {'gpu': 3, 'host': 'n1', 'attempt': 0}
+    >>> told = identity_in(b'{"t": 1, "rank": 3, "event": "run_start", "host": "n1", "gpu": 3}', 3)
+    >>> told["host"], told["gpu"], told["attempt"]
+    ('n1', 3, 0)
     """
     end = data.rfind(b'"run_start"')
     if end < 0:
