@@ -29,7 +29,7 @@ WHOLE_BYTES = 96 << 20
 _LOGS_WHOLE_BYTES = 64 << 20
 _RANK_BYTES = 96 << 10
 _MOST_BYTES = 512 << 20
-_PAST_BYTES = 24 << 20
+_PAST_BYTES = 8 << 20
 """Less, since each line of the past is looked at to know whether it was written by then."""
 
 _HARDWARE_BYTES = 64 << 20
