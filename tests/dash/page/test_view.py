@@ -8,6 +8,7 @@ import pytest
 
 from dash.page.views import diagnosis, healthy, hung, incident, stall
 from dash.states import T0, running, with_rank
+from train_ledger.answer import SlowAnswer, to_json
 from train_ledger.dash.page.view import PageView, headline, rank_rows
 from train_ledger.ledger.state import STATES, RunState
 
@@ -89,3 +90,11 @@ def test_the_worst_is_said_of_a_rank() -> None:
         6: ("behind", "10 steps behind"),
         7: ("silent", "nothing heard in this attempt"),
     }
+
+
+def test_a_verdict_of_a_slow_run_is_read_from_the_journal_too() -> None:
+    slow = SlowAnswer("slow", "slow.straggler.software", "rank", culprits=(5,), suspects=())
+    told = replace(diagnosis(), cause="slow.straggler.software", details=slow)
+    entry = {"kind": "verdict", "incident": incident().id, "diagnosis": to_json(told)}
+    reborn = replace(hung(), diagnosis=None, journal=(entry,))
+    assert reborn.current_diagnosis == told

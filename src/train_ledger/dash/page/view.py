@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_type_hints
 
 import msgspec
 
-from train_ledger.answer import Diagnosis, HangAnswer
+from train_ledger.answer import Diagnosis, HangAnswer, SlowAnswer
 from train_ledger.dash.conditions import last_loss_finite
 from train_ledger.dash.incident import Incident
 from train_ledger.dash.judge import Alert
@@ -52,9 +52,19 @@ class PageView:
 
 
 def _read_diagnosis(written: object) -> Diagnosis | None:
+    if not isinstance(written, Mapping):
+        return None
+    details = written.get("details")
+    is_slow = isinstance(details, Mapping) and "suspects" in details
+    kinds: dict[str, Any] = {**get_type_hints(Diagnosis), "details": SlowAnswer if is_slow else HangAnswer}
+    told = {
+        name: value for name, value in written.items() if name in kinds and (name, value) != ("details", None)
+    }
     try:
-        return msgspec.convert(written, Diagnosis, str_keys=True)
-    except msgspec.ValidationError:
+        return Diagnosis(
+            **{name: msgspec.convert(value, kinds[name], str_keys=True) for name, value in told.items()}
+        )
+    except (msgspec.ValidationError, TypeError):  # a field is missing, or of another kind
         return None
 
 
