@@ -6,7 +6,9 @@ import pytest
 
 from train_ledger.chaos import fleet
 from train_ledger.config import Config
+from train_ledger.ledger import Fold, Memory
 from train_ledger.ops import diagnose, observe, observing
+from train_ledger.sources import RunFacts
 
 FAULTS = ("hang", "exception", "nan", "restart", "checkpoint_failed", "slow_rank", None)
 
@@ -62,3 +64,19 @@ def test_a_moment_in_the_middle_knows_nothing_of_later_steps(tmp_path, ends_alon
     assert state.state == "running"
     assert 750 <= state.step <= 820
     assert len(state.ranks) == 8
+
+
+def test_what_a_keeper_wrote_down_is_taken_up(tmp_path):
+    made = written(tmp_path, "restart")
+    whole = diagnose(made.run_dir, Config(), at=made.t + 5)
+    run = made.run_dir.read_run()
+    fold, files = Fold(made.run_dir.name_in(run), Config(), run), RunFacts(made.run_dir)
+    files.fold_into(fold)
+    while not files.caught_up:
+        files.fold_into(fold)
+    made.run_dir.ledger.mkdir(exist_ok=True)
+    assert Memory(made.run_dir.ledger / "keeper.memory", run, None).keep(fold, files)
+    files.close()
+    assert seen(diagnose(made.run_dir, Config(), at=made.t + 5)) == seen(whole)
+    (made.run_dir.ledger / "keeper.memory").write_bytes(b"damaged")
+    assert seen(diagnose(made.run_dir, Config(), at=made.t + 5)) == seen(whole)
