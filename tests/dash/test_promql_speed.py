@@ -179,7 +179,12 @@ def test_a_page_says_what_became_of_the_step_time(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rule", "metric", "value", "said"),
     [
-        ("DataLoadingWait", "train_data_wait_fraction", 0.5, "50% of the step time was spent waiting for data"),
+        (
+            "DataLoadingWait",
+            "train_data_wait_fraction",
+            0.5,
+            "50% of the step time was spent waiting for data",
+        ),
         (
             "MemoryFragmentation",
             "train_fragmented_alloc_retries",
