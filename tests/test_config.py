@@ -87,5 +87,5 @@ def test_a_home_that_may_not_be_looked_into_has_no_configuration(monkeypatch):
         raise PermissionError(13, "Permission denied", str(path))
 
     monkeypatch.setattr("os.lstat", refused)
-    monkeypatch.setattr("train_ledger.config.read_small", refused)
+    monkeypatch.setattr("train_ledger.config.reading.read_small", refused)
     assert load() == Config()
