@@ -75,7 +75,7 @@ CAUSES = {
     "slow.communication": "collectives take longer, compute does not",
     "numeric.nan": "the loss is not finite",
     "numeric.spike": "the loss jumped and has not gone back",
-    "hardware.xid": "an XID of level page",
+    "hardware.xid": "an XID that stops a GPU of the run, or makes its results suspect",
     "hardware.ecc": "uncorrectable memory errors",
     "hardware.gpu_lost": "a GPU is gone without an XID",
     "hardware.nic": "the network adapter",

@@ -191,6 +191,17 @@ def test_a_healthy_run_has_no_incident_and_no_page(by: str) -> None:
     assert (signs, outcome) == ([], Outcome((), (), ()))
 
 
+def test_a_hang_between_frequent_saves_is_no_missing_save() -> None:
+    run = Made().start()
+    for _ in range(6):
+        run.go(50).save(5)
+    run.go(20).go(300, steps=False)
+    run.go(20).save(5)
+    run.go(50)
+    signs, _ = judged(run.recording(), Config(alerts=SHORT))
+    assert "saves_missing" not in {sign.kind for sign in signs}
+
+
 def test_a_loop_lasts_for_as_long_as_the_run_comes_no_further() -> None:
     run = Made().start().go(60)
     for _ in range(4):

@@ -20,6 +20,8 @@ _USUAL = 20
 _FEWEST = 3
 _EDGE = 0.1
 _CLEAR_S = 60.0
+_PAUSE = 3
+"""What takes so many usual steps is a pause: a run that stands owes no checkpoint."""
 
 
 class _Save(NamedTuple):
@@ -85,11 +87,12 @@ def _missing(
     began: Sequence[float],
     alerts: Alerts,
 ) -> Iterator[PastIncident]:
-    """Where steps were completed for longer than `patience_s` after the save, or after a restart since."""
+    """Where steps took longer than `patience_s` after the save, or after a restart since; pauses left out."""
     since_t = max([saved_t, *(t for t in began if saved_t < t <= until_t)])
-    last = bisect_right(moved, until_t) - 1
-    went_on_t = moved[last] if last >= 0 else since_t
-    over_s = went_on_t - since_t - patience_s
+    steps = moved[bisect_right(moved, since_t) : bisect_right(moved, until_t)]
+    gaps_s = [later - earlier for earlier, later in pairwise([since_t, *steps])]
+    longest_s = _PAUSE * median(gaps_s) if gaps_s else 0.0
+    over_s = sum(min(gap_s, longest_s) for gap_s in gaps_s) - patience_s
     if over_s > -_EDGE * patience_s:
         clear = over_s > max(_CLEAR_S, _EDGE * patience_s)
         yield PastIncident(saved_t, "saves_missing", until_t + alerts.keep_firing_s, clear=clear)
