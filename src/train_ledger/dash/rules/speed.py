@@ -192,6 +192,7 @@ SPEED_RULES: tuple[Rule, ...] = (
         "for $mfu_window",
         runbook="trainingmfudrift",
         check=_mfu_drift,
+        keep_firing_for_s="mfu_window_s",  # at the edge of its limits it would come and go all day
     ),
     Rule(
         name="DataLoadingWait",
