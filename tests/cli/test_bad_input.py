@@ -105,7 +105,7 @@ def test_a_postmortem_of_nothing(tmp_path: Path) -> None:
         ["demo", "--run", "{tmp}"],
         ["demo", "--ranks", "one"],
         ["drill", "hang", "--culprit", "9"],
-        ["drill", "page"],
+        ["drill", "paging"],
         ["diagnose", "{tmp}", "--at", "yesterday"],
         ["watch", "{tmp}", "--port", "123456"],
         ["diagnose", "{tmp}", "--at", "1e300"],
