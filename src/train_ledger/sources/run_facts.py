@@ -144,8 +144,6 @@ class RunFacts:
         if logs is None:
             if self._let_go():
                 fold.forget()
-                self._hardware.close()
-                self._hardware = HardwareFiles(self._run_dir, self._hosts)
             events = self._signals.fold_into(fold, max_bytes)
         else:
             facts = self._of(logs, max_bytes)

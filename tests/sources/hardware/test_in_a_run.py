@@ -89,7 +89,7 @@ def test_an_exporter_that_comes_after_counts_no_xid_twice_and_misses_none(
         append(log, [xid(T + 11 + restart, " [train-ledger: 3 more such lines]")])
 
 
-def test_where_signals_come_after_logs_the_hardware_is_told_again(tmp_path: Path) -> None:
+def test_where_signals_come_after_logs_the_hardware_stays_known_and_counts_once(tmp_path: Path) -> None:
     run = RunDir(tmp_path)
     append(run.logs / "train.log", [" iteration 1/ 90 | lm loss: 2.5E+00 |"])
     append(run.hardware / "n7.kern.log", [xid(T + 6)])
@@ -100,6 +100,11 @@ def test_where_signals_come_after_logs_the_hardware_is_told_again(tmp_path: Path
     append(run.signals_of(0), [{"t": T + 1, "step": 1, "rank": 0, "loss": 2.0}])
     followed(files, fold)
     assert (files.by_logs, len(fold.state(T + 60).gpus)) == (False, 1)
+    place = {"event": "run_start", "host": "n7", "gpu": 0, "uuid": "GPU-0", "pci": "0000:3b:00", "pid": 7}
+    append(run.signals_of(1), [{"t": T, "rank": 1, **place}])
+    append(run.hardware / "n7.kern.log", [xid(T + 7)])
+    followed(files, fold)
+    assert counted(fold) == 2
     files.close()
 
 
