@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from train_ledger.slow.trace.intervals import both, length_ns, union, without
-from train_ledger.slow.trace.launching import launching
+from train_ledger.slow.trace.launching import Launching, launching
 from train_ledger.slow.trace.reading.names import GpuClass
 from train_ledger.slow.trace.reading.trace import Spans, Trace
 
@@ -38,9 +38,11 @@ class Activity:
     overlap_percent: float | None
 
 
-def activity(trace: Trace) -> Activity:
-    """What the GPU of one rank did."""
-    gpu = trace.gpu.only(_launched_in_time(trace)) if len(trace.steps) > 1 else trace.gpu
+def activity(trace: Trace, launched: Launching | None = None) -> Activity:
+    """What the GPU of one rank did; `launched` is looked for where it is not at hand."""
+    gpu = trace.gpu
+    if len(trace.steps) > 1:
+        gpu = gpu.only(_launched_in_time(trace, launched or launching(trace)))
     if not len(gpu):
         return Activity(0, 0, 0, 0, 0, 0, None)
     compute = _of(gpu, GpuClass.COMPUTE)
@@ -67,8 +69,7 @@ def _of(gpu: Spans, kind: GpuClass) -> npt.NDArray[np.int64]:
     return union(gpu.start[chosen], gpu.end[chosen])
 
 
-def _launched_in_time(trace: Trace) -> npt.NDArray[np.bool_]:
+def _launched_in_time(trace: Trace, launched: Launching) -> npt.NDArray[np.bool_]:
     """Which activities were launched, as far as is recorded, before the last step began."""
     last = max(start for _, start, _ in trace.steps)
-    launched = launching(trace)
     return np.asarray(launched.is_known & (launched.at < last), dtype=bool)

@@ -189,11 +189,11 @@ def _of_rank(
     rank: int, trace: Trace, options: Options, found: Arrivals, degraded: list[Degraded]
 ) -> RankBreakdown:
     told = found.by_rank.get(rank)
-    times = time_by_cause(trace, told.waits if told else None)
     launched = launching(trace)
+    times = time_by_cause(trace, told.waits if told else None, launched)
     cut = windows(trace, launched, annotation=options.annotation, with_last=options.with_last)
     steps = tuple(buckets_of(times, window) for window in cut.windows)
-    total, active = together(steps), activity(trace)
+    total, active = together(steps), activity(trace, launched)
     remarks = (*_lost(trace, launched), *_doubts(cut, total, active, trace))
     degraded += [Degraded(trace.file, why, lost) for why, lost in remarks]
     by_schedule = None if options.schedule is None else round(options.schedule.bubble * total.window_ns)

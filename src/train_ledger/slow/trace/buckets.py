@@ -101,9 +101,14 @@ class Buckets:
     other_parts_ns: Mapping[str, int] = field(default_factory=dict)
 
 
-def time_by_cause(trace: Trace, straggling: Intervals | None = None) -> TimeByCause:
-    """Sort all time of a trace; `straggling` is when collectives waited for another rank, None: not known."""
-    launched = launching(trace)
+def time_by_cause(
+    trace: Trace, straggling: Intervals | None = None, launched: Launching | None = None
+) -> TimeByCause:
+    """Sort all time of a trace; `straggling` is when collectives waited for another rank, None: not known.
+
+    `launched` is looked for where it is not at hand.
+    """
+    launched = launched or launching(trace)
     host, again = host_time(trace, launched), recomputed(trace, launched)
     compute, repeated = _computed(trace, again)
     communication = without(without(_of(trace, trace.gpu.kind == GpuClass.COMMUNICATION), compute), repeated)

@@ -76,13 +76,17 @@ def kernels_of(ranks: Iterable[RankBreakdown]) -> dict[str, KernelTime]:
         steps += len(rank.steps)
         start, end = _span(rank)
         gpu = rank.trace.gpu
-        inside = (gpu.start >= start) & (gpu.start < end)
-        for number in np.unique(gpu.name[inside]).tolist():
-            chosen = inside & (gpu.name == number)
+        gpu = gpu.only((gpu.start >= start) & (gpu.start < end))
+        numbers, kinds, of_kind = np.unique(gpu.name, return_inverse=True, return_counts=True)
+        length = np.zeros(len(numbers), dtype=np.int64)
+        np.add.at(length, kinds, gpu.end - gpu.start)
+        others = np.zeros(len(numbers), dtype=np.int64)
+        np.add.at(others, kinds, gpu.kind != GpuClass.COMPUTE)
+        for place, number in enumerate(numbers.tolist()):
             name = normal_name(rank.trace.names[number])
-            counts[name] += int(chosen.sum())
-            lengths[name] += int((gpu.end - gpu.start)[chosen].sum())
-            computes[name] = bool((gpu.kind[chosen] == GpuClass.COMPUTE).all())
+            counts[name] += int(of_kind[place])
+            lengths[name] += int(length[place])
+            computes[name] = not others[place]
     return {
         name: KernelTime(name, counts[name] / max(steps, 1), lengths[name] / counts[name], computes[name])
         for name in counts
