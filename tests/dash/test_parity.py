@@ -10,6 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from dash.backtest.happenings import (
+    LAST,
+    data_goes_back,
+    gpu_reads,
+    gpu_vanishes,
+    host_falls_silent,
+    rank_falls_silent,
+)
 from dash.backtest.made import Made
 from train_ledger.chaos import fleet
 from train_ledger.config import Alerts, Config
@@ -139,22 +147,10 @@ SHORT = replace(
 )
 
 GPU = {"run": "r42", "rank": "3", "host": "node1", "gpu": "1"}
-LAST = ("node1", 1)
 
 
 def xid(code: int) -> Callable[[Made], object]:
     return lambda run: run.go(120).xid(code, 3).go(300)
-
-
-def gpu_reads(after_s: float = 120, **values: float) -> Callable[[Made], object]:
-    """From then on the GPU of rank 3 reads so."""
-
-    def happen(run: Made) -> None:
-        run.go(after_s)
-        run.gpus[LAST] = values
-        run.go(300)
-
-    return happen
 
 
 def port_reads(**values: float) -> Callable[[Made], object]:
@@ -165,12 +161,6 @@ def port_reads(**values: float) -> Callable[[Made], object]:
         run.go(300)
 
     return happen
-
-
-def gpu_vanishes(run: Made) -> None:
-    run.go(120)
-    run.lost.add(LAST)
-    run.go(300)
 
 
 def falls_off_the_bus(run: Made) -> None:
@@ -187,31 +177,9 @@ def clock_is_low_thrice(run: Made) -> None:
         run.go(120)
 
 
-def host_falls_silent(run: Made) -> None:
-    run.go(120)
-    run.dark.add("node1")
-    run.go(300)
-
-
-def rank_falls_silent(run: Made) -> None:
-    run.go(120)
-    run.silent.add(3)
-    run.go(300)
-
-
 def time_is_lost(run: Made) -> None:
     run.go(400)
     run.restart(240, at_step=10).go(60).restart(120, at_step=10).go(300)
-
-
-def data_goes_back(run: Made) -> None:
-    def counted(job: Made) -> None:
-        job.values["consumed_samples"] = 64.0 * job.step
-
-    def counted_otherwise(job: Made) -> None:
-        job.values["consumed_samples"] = 64.0 * job.step + 640
-
-    run.go(200, each=counted).restart(30, at_step=20).go(200, each=counted_otherwise)
 
 
 def steps_become(*, after_s: float = 200, step_s: float = 5.0, **values: float) -> Callable[[Made], object]:
@@ -283,12 +251,17 @@ MADE: dict[str, tuple[str, Callable[[Made], object], str, dict[str, str]]] = {
     "clock_by_nvml": ("nvml", gpu_reads(DCGM_FI_DEV_CLOCKS_EVENT_REASONS=8), "GpuClockLow", GPU),
     "clock_thrice": ("dcgm", clock_is_low_thrice, "GpuClockLowRepeated", GPU),
     "nvlink": ("dcgm", gpu_reads(DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL=9), "NvlinkErrors", GPU),
-    "gpu_lost": ("dcgm", gpu_vanishes, "GpuLost", GPU),
-    "gpu_lost_by_nvml": ("nvml", gpu_vanishes, "GpuLost", GPU),
+    "gpu_lost": ("dcgm", gpu_vanishes(120, 300), "GpuLost", GPU),
+    "gpu_lost_by_nvml": ("nvml", gpu_vanishes(120, 300), "GpuLost", GPU),
     "port_errors": ("", port_reads(symbol_error_total=5), "NicErrors", {}),
     "port_down": ("", port_reads(state_id=1), "NicErrors", {}),
-    "host_silent": ("", host_falls_silent, "TrainingTelemetryLost", {"run": "r42", "host": "node1"}),
-    "rank_silent": ("", rank_falls_silent, "TrainingProcessGone", {"run": "r42"}),
+    "host_silent": (
+        "",
+        host_falls_silent(120, 300),
+        "TrainingTelemetryLost",
+        {"run": "r42", "host": "node1"},
+    ),
+    "rank_silent": ("", rank_falls_silent(120, 300), "TrainingProcessGone", {"run": "r42"}),
     "time_lost": ("", time_is_lost, "EffectiveTrainingTimeLow", {"run": "r42"}),
     "slower": ("", steps_become(after_s=500, step_s=15.0), "TrainingStepTimeRegressed", {"run": "r42"}),
     "mfu": ("", steps_become(mfu=30.0), "TrainingMfuDegraded", {"run": "r42"}),
@@ -306,7 +279,7 @@ MADE: dict[str, tuple[str, Callable[[Made], object], str, dict[str, str]]] = {
     "saves_slow": ("", saves(5, 5, 5, 5, 5, 40, 40), "CheckpointSaveFailed", {"run": "r42"}),
     "save_missing": ("", saves(5, 5, 5, 5, 5, then_s=250), "CheckpointSaveFailed", {"run": "r42"}),
     "loss": ("", one_loss_is_none, "TrainingLossNotFinite", {"run": "r42"}),
-    "data": ("", data_goes_back, "DataPositionRegressed", {"run": "r42"}),
+    "data": ("", data_goes_back(640, 30), "DataPositionRegressed", {"run": "r42"}),
 }
 """Who looks at the GPUs, what happens, which alert tells of it, and with which labels ({}: any)."""
 

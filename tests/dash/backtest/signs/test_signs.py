@@ -8,6 +8,14 @@ from dataclasses import replace
 
 import pytest
 
+from dash.backtest.happenings import (
+    LAST,
+    data_goes_back,
+    gpu_reads,
+    gpu_vanishes,
+    host_falls_silent,
+    rank_falls_silent,
+)
 from dash.backtest.made import START_T, Made
 from train_ledger.config import Alerts, Config, Xid
 from train_ledger.dash.backtest import PastIncident, Recording, Replay
@@ -38,7 +46,6 @@ SHORT = Alerts(
 )
 """So that a short run shows what takes hours otherwise."""
 
-LAST = ("node1", 1)
 GPU = {"host": "node1", "gpu": "1"}
 
 
@@ -49,17 +56,6 @@ def judged(recording: Recording, config: Config) -> tuple[list[PastIncident], Ou
     until_t = replay.play_to_end(recording.known)
     signs = signs_in(recording, config, recording.began_t, until_t)
     return signs, outcome_of([*seen.incidents(), *signs], replay.alerts, config.alerts)
-
-
-def reads(**values: float) -> Callable[[Made], object]:
-    """From then on the GPU of rank 3 reads so."""
-
-    def happen(run: Made) -> None:
-        run.go(200)
-        run.gpus[LAST] = values
-        run.go(300)
-
-    return happen
 
 
 def xid(code: int, times: int = 1) -> Callable[[Made], object]:
@@ -74,12 +70,6 @@ def xid(code: int, times: int = 1) -> Callable[[Made], object]:
 
 def falls_off_the_bus(run: Made) -> None:
     run.go(120).xid(79, 3).go(200, steps=False).go(60)
-
-
-def vanishes(run: Made) -> None:
-    run.go(200)
-    run.lost.add(LAST)
-    run.go(400)
 
 
 def is_hot_thrice(run: Made) -> None:
@@ -103,32 +93,10 @@ def becomes(after_s: float, step_s: float = 5.0, **values: float) -> Callable[[M
     return happen
 
 
-def host_falls_silent(run: Made) -> None:
-    run.go(200)
-    run.dark.add("node1")
-    run.go(400)
-
-
-def rank_falls_silent(run: Made) -> None:
-    run.go(200)
-    run.silent.add(3)
-    run.go(400)
-
-
 def time_is_lost(run: Made) -> None:
     for _ in range(4):
         run.go(800).restart(400, at_step=run.step)
     run.go(200)
-
-
-def data_goes_back(run: Made) -> None:
-    def counted(job: Made) -> None:
-        job.values["consumed_samples"] = 64.0 * job.step
-
-    def counted_otherwise(job: Made) -> None:
-        job.values["consumed_samples"] = 64.0 * job.step - 640
-
-    run.go(200, each=counted).restart(15, at_step=20).go(200, each=counted_otherwise)
 
 
 def saves(*took_s: float, then_s: float = 100) -> Callable[[Made], object]:
@@ -146,17 +114,31 @@ CASES: dict[str, Case] = {
     "xid_beside_dcgm": ("dcgm", xid(79), "xid", 100.0, GPU, "GpuXidError"),
     "xid_again": ("", xid(31, times=2), "xid", 200.0, GPU, "GpuXidError"),
     "xid_and_stall": ("", falls_off_the_bus, "xid", 120.0, GPU, "GpuXidError"),
-    "xid_by_dcgm": ("dcgm", reads(DCGM_FI_DEV_XID_ERRORS=79), "xid", 210.0, GPU, "GpuXidError"),
-    "dbe": ("dcgm", reads(DCGM_FI_DEV_ECC_DBE_VOL_TOTAL=1), "memory_error", 210.0, GPU, "GpuEccDbe"),
-    "remap": ("nvml", reads(DCGM_FI_DEV_ROW_REMAP_PENDING=1), "memory_error", 210.0, GPU, "GpuEccDbe"),
-    "gpu_lost": ("dcgm", vanishes, "gpu_lost", 200.0, GPU, "GpuLost"),
+    "xid_by_dcgm": ("dcgm", gpu_reads(200, DCGM_FI_DEV_XID_ERRORS=79), "xid", 210.0, GPU, "GpuXidError"),
+    "dbe": ("dcgm", gpu_reads(200, DCGM_FI_DEV_ECC_DBE_VOL_TOTAL=1), "memory_error", 210.0, GPU, "GpuEccDbe"),
+    "remap": (
+        "nvml",
+        gpu_reads(200, DCGM_FI_DEV_ROW_REMAP_PENDING=1),
+        "memory_error",
+        210.0,
+        GPU,
+        "GpuEccDbe",
+    ),
+    "gpu_lost": ("dcgm", gpu_vanishes(200, 400), "gpu_lost", 200.0, GPU, "GpuLost"),
     "hot": ("dcgm", is_hot_thrice, "clock_low", 710.0, GPU, "GpuClockLowRepeated"),
     "slower": ("", becomes(1500, step_s=15.0), "slower", 1500.0, {}, "TrainingStepTimeRegressed"),
     "mfu": ("", becomes(1500, mfu=30.0), "mfu_low", 1500.0, {}, "TrainingMfuDegraded"),
-    "host": ("", host_falls_silent, "host_silent", 200.0, {"host": "node1"}, "TrainingTelemetryLost"),
-    "process": ("", rank_falls_silent, "process_gone", 200.0, {}, "TrainingProcessGone"),
+    "host": (
+        "",
+        host_falls_silent(200, 400),
+        "host_silent",
+        200.0,
+        {"host": "node1"},
+        "TrainingTelemetryLost",
+    ),
+    "process": ("", rank_falls_silent(200, 400), "process_gone", 200.0, {}, "TrainingProcessGone"),
     "time": ("", time_is_lost, "effective_low", 3300.0, {}, "EffectiveTrainingTimeLow"),
-    "data": ("", data_goes_back, "data_position", 220.0, {}, "DataPositionRegressed"),
+    "data": ("", data_goes_back(-640, 15), "data_position", 220.0, {}, "DataPositionRegressed"),
     "slow_saves": ("", saves(5, 5, 5, 5, 5, 40, 40), "saves_slow", 325.0, {}, "CheckpointSaveFailed"),
     "no_save": ("", saves(5, 5, 5, 5, 5, then_s=300), "saves_missing", 275.0, {}, "CheckpointSaveFailed"),
 }
