@@ -15,7 +15,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from dash.test_prometheus import free_port
+from train_ledger.chaos.servers import free_port
 from train_ledger.chaos.webhook import Webhook
 from train_ledger.config import Alerts, Config, Notify
 from train_ledger.dash.alertmanager import ALERTMANAGER_ARGUMENTS, alertmanager_yml

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -17,6 +16,7 @@ import httpx
 import pytest
 
 from dash.test_exporter import start, step, write
+from train_ledger.chaos.servers import free_port
 from train_ledger.config import Alerts
 from train_ledger.dash.promql import alerts_yml
 from train_ledger.run_dir import RunDir
@@ -42,11 +42,6 @@ with exporter.serve(port=int(sys.argv[2])):
 """
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as held:
-        return int(held.getsockname()[1])
-
-
 @contextmanager
 def running_process(*command: str) -> Iterator[subprocess.Popen[bytes]]:
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -68,11 +63,18 @@ def prometheus(folder: Path, exporter_port: int) -> Iterator[httpx.Client]:
         ],
     }
     (folder / "prometheus.yml").write_text(json.dumps(settings))
+    with prometheus_of(folder / "prometheus.yml", folder / "data") as client:
+        yield client
+
+
+@contextmanager
+def prometheus_of(config: Path, data: Path) -> Iterator[httpx.Client]:
+    """Asks a Prometheus that runs with this configuration, once it is ready."""
     port = free_port()
     command = (
         "prometheus",
-        f"--config.file={folder}/prometheus.yml",
-        f"--storage.tsdb.path={folder}/data",
+        f"--config.file={config}",
+        f"--storage.tsdb.path={data}",
         f"--web.listen-address=127.0.0.1:{port}",
     )
     with (

@@ -12,7 +12,8 @@ from pathlib import Path
 import httpx
 
 from dash.grafana import rich_run
-from dash.test_prometheus import free_port, running_process, wait_until_ready
+from dash.test_prometheus import prometheus_of
+from train_ledger.chaos.servers import free_port
 from train_ledger.config import Alerts, Config
 from train_ledger.dash.deploy import Settings, files_of, put
 from train_ledger.dash.exporter import Exporter
@@ -72,20 +73,10 @@ def _prometheus(folder: Path, told: dict[str, list[str]]) -> Iterator[httpx.Clie
         if kind == "dcgm-exporter":
             entries.append(_entry(told["remote"], "node007:9400"))
         (folder / "prometheus" / "targets" / f"{kind}.json").write_text(json.dumps(entries))
-    place, port = folder / "prometheus" / "prometheus.yml", free_port()
+    place = folder / "prometheus" / "prometheus.yml"
     text = place.read_text().replace("5s", "1s")
     place.write_text(text.replace("127.0.0.1:9093", f"127.0.0.1:{free_port()}"))
-    command = (
-        "prometheus",
-        f"--config.file={place}",
-        f"--storage.tsdb.path={folder}/data",
-        f"--web.listen-address=127.0.0.1:{port}",
-    )
-    with (
-        running_process(*command),
-        httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client,
-    ):
-        wait_until_ready(client)
+    with prometheus_of(place, folder / "data") as client:
         yield client
 
 
