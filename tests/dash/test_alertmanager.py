@@ -296,8 +296,8 @@ def test_what_was_told_before_a_restart_is_told_to_be_over_and_the_next_stall_is
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=["restarted", "killed"])
 def test_an_alertmanager_that_comes_back_repeats_nothing(tmp_path: Path, number: int) -> None:
-    """Its inhibitor and its dispatcher take up alerts side by side, and a group older than its wait is told at
-    once: the fault is sent a moment before what it inhibits, so that no race is tested."""
+    """Its inhibitor and its dispatcher take up alerts side by side, and a group older than its wait is told
+    at once: the fault is sent a moment before what it inhibits, so that no race is tested."""
     xid, stall = "GpuXidError", "TrainingStepStalled"
     with Webhook() as webhook:
         server = Alertmanager(tmp_path, Config(alerts=QUICK), webhook.url)

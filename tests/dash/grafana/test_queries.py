@@ -31,7 +31,7 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Clien
 
 @pytest.fixture(scope="module")
 def answers(prometheus: httpx.Client) -> dict[str, list[dict[str, Any]]]:
-    """The last that each query returned, asked until all returned something, for a minute and a half at most."""
+    """The last that each query returned; asked until all returned something, or for a minute and a half."""
     deadline = time.monotonic() + _DEADLINE_S
     told: dict[str, list[dict[str, Any]]] = {}
     while len(told) < len(ASKED) and time.monotonic() < deadline:
