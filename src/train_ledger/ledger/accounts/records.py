@@ -104,11 +104,11 @@ class Checkpointing:
 class Accounts:
     """Where the time and the GPU-hours of a run went, from `since_t` to `until_t`.
 
-    `seconds` maps each of `CATEGORIES` to its seconds; they sum to `wall_s` exactly. `gpu_hours` is the same in
-    GPU-hours, by the world size at each time; None where it was not known or the ranks have no GPU.
+    `seconds` maps each of `CATEGORIES` to its seconds; they sum to `wall_s` exactly. `gpu_hours` is the same
+    in GPU-hours, by the world size at each time; None where it was not known or the ranks have no GPU.
     `effective` maps a window ("1h", "24h", "run") to the productive share of it, dead time counted as lost.
-    `mtbi_s` is the mean time between interruptions: the time that was not lost over their number. `mfu` is the
-    mean of the reported MFU in percent over productive time. `spans` are in the order of time without gaps.
+    `mtbi_s` is the mean time between interruptions: the time that was not lost over their number. `mfu` is
+    the mean of the reported MFU in percent over productive time. `spans` are in the order of time, no gaps.
     """
 
     run: str
