@@ -29,6 +29,8 @@ VERBS = {
     "lint",
     "backtest",
     "postmortem",
+    "runbook",
+    "cost",
     "demo",
     "drill hang",
     "trace breakdown",

@@ -6,7 +6,8 @@ import re
 from pathlib import Path
 
 from train_ledger.dash import RULES
-from train_ledger.ops.lint.runbook import RUNBOOK, anchors
+from train_ledger.ops.lint.runbook import anchors
+from train_ledger.ops.runbook import RUNBOOK
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "alerts.md").read_text()

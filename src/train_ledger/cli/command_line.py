@@ -15,6 +15,7 @@ from typer.core import TyperGroup
 from train_ledger.answer import ExitCode
 from train_ledger.cli.ask import ask
 from train_ledger.cli.backtest import backtest
+from train_ledger.cli.cost import cost
 from train_ledger.cli.demo import demo
 from train_ledger.cli.deploy import deploy
 from train_ledger.cli.diagnose import diagnose
@@ -29,6 +30,7 @@ from train_ledger.cli.lint import lint
 from train_ledger.cli.nsys import nsys
 from train_ledger.cli.postmortem import postmortem
 from train_ledger.cli.read import read
+from train_ledger.cli.runbook import runbook
 from train_ledger.cli.slow import slow
 from train_ledger.cli.stacks import stacks
 from train_ledger.cli.trace import trace_breakdown, trace_diff
@@ -107,7 +109,9 @@ _VERBS = (
     nsys,
     backtest,
     gantt,
+    runbook,
     postmortem,
+    cost,
     demo,
 )
 

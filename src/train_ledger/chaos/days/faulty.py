@@ -14,7 +14,7 @@ from train_ledger.chaos.days.day import Day
 from train_ledger.chaos.days.fault import Fault
 from train_ledger.chaos.days.job import Job, Tells
 from train_ledger.chaos.days.life import start, steps, train
-from train_ledger.chaos.days.plan import JobPlan, Routine
+from train_ledger.chaos.days.plan import START_T, JobPlan, Routine
 from train_ledger.chaos.days.telling import told_day
 
 __all__ = ["FAULTS", "faulty_day"]
@@ -28,8 +28,13 @@ _AFTER_S = 1200.0
 _STEP_TIMES_S = (5.0, 10.0, 12.0, 20.0)
 
 
-def faulty_day(kind: str, seed: int, hours: tuple[float, float] = (3.0, 12.0)) -> Day:
-    """A day with one of `FAULTS`, which strikes within these hours; raises KeyError for another kind."""
+def faulty_day(
+    kind: str, seed: int, hours: tuple[float, float] = (3.0, 12.0), *, start_t: float = START_T
+) -> Day:
+    """A day with one of `FAULTS`, which strikes within these hours; raises KeyError for another kind.
+
+    It begins at `start_t` (unix seconds), and is the same day whenever it begins.
+    """
     fault = FAULTS[kind]
     rng = random.Random(f"{kind} {seed}")  # noqa: S311  (no secret)
     strikes_s = rng.uniform(*hours) * _HOUR_S
@@ -41,6 +46,7 @@ def faulty_day(kind: str, seed: int, hours: tuple[float, float] = (3.0, 12.0)) -
             save_every=round(1800 / step_time_s), save_s=fault.save_s, blocking_s=fault.blocking_s
         ),
         look_every_s=10.0 if fault.of_hardware else 30.0,
+        start_t=start_t,
     )
     return told_day(kind, seed, plan, lambda job: _day(job, fault, plan.start_t + strikes_s))
 

@@ -176,5 +176,9 @@ def _address(settings: Settings) -> str:
 
 def _runbook(settings: Settings) -> Iterator[DeployedFile]:
     """What the links in the alerts lead to: it comes with the package, where nobody looks for it."""
-    text = files("train_ledger").joinpath("ops", "runbook.md").read_text(encoding="utf-8")
-    yield DeployedFile("runbook.md", text, f"where the alerts' links lead: {settings.runbook}")
+    folder = files("train_ledger").joinpath("ops", "runbook")
+    for name, goes in (
+        ("runbook.md", f"where the alerts' links lead: {settings.runbook}"),
+        ("runbook.zh-CN.md", "beside it, for those who read Chinese"),
+    ):
+        yield DeployedFile(name, folder.joinpath(name).read_text(encoding="utf-8"), goes)

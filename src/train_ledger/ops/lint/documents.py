@@ -14,7 +14,7 @@ from train_ledger.config import Alerts
 from train_ledger.dash import INHIBITIONS, RULES
 from train_ledger.dash.promql import expression
 from train_ledger.dash.rules import RECORDINGS
-from train_ledger.ops.lint.runbook import RUNBOOK
+from train_ledger.ops.runbook import RUNBOOK
 from train_ledger.run_dir import parsed_json, read_small
 
 __all__ = ["DocumentError", "Documents", "Inhibiting", "Query", "generated", "of_folder"]
@@ -79,7 +79,7 @@ def generated(alerts: Alerts, runbook_url: str) -> Documents:
                        f"inhibition of {', '.join(sorted(it.targets))}")
             for it in INHIBITIONS
         ),
-        runbook=RUNBOOK.read_text(),
+        runbook=RUNBOOK.read_text(encoding="utf-8"),
         sources=("the rules of this version",),
     )  # fmt: skip
 
@@ -113,7 +113,7 @@ def of_folder(folder: Path) -> Documents:
     if not queries:
         raise DocumentError(f"{folder}: no file in it has alerting rules (a .yml with `groups`)")
     own = folder / "runbook.md"
-    runbook = _text(own) if own.is_file() else RUNBOOK.read_text()
+    runbook = _text(own) if own.is_file() else RUNBOOK.read_text(encoding="utf-8")
     alerts = tuple({query.name + query.promql: query for query in queries}.values())
     return Documents(
         alerts,

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
-__all__ = ["RUNBOOK", "anchors", "metrics_named"]
-
-RUNBOOK = Path(__file__).parents[1] / "runbook.md"
-"""The runbook that comes with this version."""
+__all__ = ["anchors", "metrics_named"]
 
 
 def anchors(text: str) -> frozenset[str]:
