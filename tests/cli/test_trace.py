@@ -51,6 +51,20 @@ def test_breakdown_for_people_names_who_came_late(tmp_path: Path) -> None:
     assert out.splitlines()[0].split() == ["mean", "step", "rank", "0", "rank", "1", "rank", "2"]
 
 
+def test_of_a_run_the_newest_taking_is_broken_down_and_the_others_are_named(
+    trace: Path, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    for name in ("taken-20-ab", "scheduled-10"):
+        (run / "traces" / name).mkdir(parents=True)
+        (run / "traces" / name / "rank_0.json").write_bytes(trace.read_bytes())
+    (run / "run.json").write_text("{}")
+    for folder in (run, run / "traces"):
+        status, out, _ = invoke("breakdown", folder)
+        assert status == 0
+        assert "taken-20-ab is the newest of 2 takings in it; name another to see it: scheduled-10" in out
+
+
 def test_what_cannot_be_told_is_said(tmp_path: Path) -> None:
     (tmp_path / "t.json").write_text('{"traceEvents": [')
     status, out, _ = invoke("breakdown", tmp_path / "t.json")

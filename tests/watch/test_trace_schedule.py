@@ -12,7 +12,7 @@ import pytest
 
 from train_ledger.chaos import fleet
 from train_ledger.config import Config, Trace
-from train_ledger.ledger import RunState
+from train_ledger.ledger import RunState, journal
 from train_ledger.run_dir import RunDir
 from train_ledger.watch import Keeper
 from train_ledger.watch.clock import RunClock
@@ -61,20 +61,30 @@ def taken(run_dir: RunDir) -> list[str]:
     return sorted(str(it.relative_to(run_dir.traces())) for it in run_dir.traces().rglob("rank_*"))
 
 
-def settle(schedule: TraceSchedule, state: RunState, said: list[str], count: int) -> None:
+class Journalled:
+    """What a schedule writes down."""
+
+    def __init__(self) -> None:
+        self.entries: list[dict[str, object]] = []
+
+    def __call__(self, kind: str, **details: object) -> None:
+        self.entries.append({"kind": kind, **details})
+
+
+def settle(schedule: TraceSchedule, state: RunState, said: Journalled, count: int) -> None:
     for _ in range(1000):
         schedule.attend(state, is_troubled=True)  # asks for nothing, and says what came
-        if len(said) == count:
+        if len(said.entries) == count:
             return
         time.sleep(0.01)
-    raise AssertionError(said)
+    raise AssertionError(said.entries)
 
 
 def test_on_schedule_of_four_ranks_and_the_oldest_go(run_dir: RunDir) -> None:
-    said: list[str] = []
+    said = Journalled()
     ranks = Ranks(run_dir)
     try:
-        schedule = TraceSchedule(run_dir, Trace(every_s=3600.0, keep=2, wait_s=20.0), said.append)
+        schedule = TraceSchedule(run_dir, Trace(every_s=3600.0, keep=2, wait_s=20.0), said)
         for hour in range(3):
             state = replace(STEADY, t=10_000.0 + 3600 * hour, last_step_t=9_999.0 + 3600 * hour)
             schedule.attend(state, is_troubled=False)
@@ -85,9 +95,12 @@ def test_on_schedule_of_four_ranks_and_the_oldest_go(run_dir: RunDir) -> None:
         ranks.thread.join()
     files = [f"scheduled-{t}/rank_{rank}.json.gz" for t in (13600, 17200) for rank in (0, 2, 4, 6)]
     assert taken(run_dir) == files
-    assert said[-1] == "traces of ranks 0,2,4,6 taken, 4 old ones removed"
+    assert said.entries[-1] == {
+        "kind": "traces_taken", "name": "scheduled-17200", "ranks": [0, 2, 4, 6], "failed": {}, "removed": 4,
+        "summary": "traces of ranks 0,2,4,6 taken, 4 old ones removed",
+    }  # fmt: skip
     assert not run_dir.request("scheduled-10000").exists()
-    again = TraceSchedule(run_dir, Trace(every_s=3600.0), said.append)
+    again = TraceSchedule(run_dir, Trace(every_s=3600.0), said)
     again.attend(replace(STEADY, t=17_300.0, last_step_t=17_299.0), is_troubled=False)
     assert not run_dir.request("scheduled-17300").exists(), "another keeper goes on where this one stood"
 
@@ -105,18 +118,18 @@ def test_on_schedule_of_four_ranks_and_the_oldest_go(run_dir: RunDir) -> None:
     ids=["stalled", "starting", "saves", "about to stall", "no pace", "over"],
 )
 def test_nothing_is_asked_of_a_run_that_does_not_go_on_steadily(run_dir: RunDir, state: RunState) -> None:
-    TraceSchedule(run_dir, Trace(every_s=60.0), print).attend(state, is_troubled=False)
+    TraceSchedule(run_dir, Trace(every_s=60.0), Journalled()).attend(state, is_troubled=False)
     assert list(run_dir.requests.iterdir()) == []
 
 
 def test_nothing_is_asked_while_there_is_an_incident_or_another_request_or_no_schedule(
     run_dir: RunDir,
 ) -> None:
-    TraceSchedule(run_dir, Trace(every_s=60.0), print).attend(STEADY, is_troubled=True)
-    TraceSchedule(run_dir, Trace(), print).attend(STEADY, is_troubled=False)
+    TraceSchedule(run_dir, Trace(every_s=60.0), Journalled()).attend(STEADY, is_troubled=True)
+    TraceSchedule(run_dir, Trace(), Journalled()).attend(STEADY, is_troubled=False)
     assert list(run_dir.requests.iterdir()) == []
     run_dir.request("stacks-1").write_text(json.dumps({"do": "stacks", "ranks": [0]}))
-    TraceSchedule(run_dir, Trace(every_s=60.0), print).attend(STEADY, is_troubled=False)
+    TraceSchedule(run_dir, Trace(every_s=60.0), Journalled()).attend(STEADY, is_troubled=False)
     assert [it.name for it in run_dir.requests.iterdir()] == ["stacks-1.json"]
 
 
@@ -141,12 +154,16 @@ def test_only_what_the_schedule_asked_for_is_removed(run_dir: RunDir, tmp_path: 
 def test_a_keeper_asks_the_ranks_of_its_run(tmp_path: Path) -> None:
     made = fleet.write(tmp_path / "r42", hosts=1, ranks_per_host=2, steps=100, fault="slow_rank")
     config = Config(trace=Trace(every_s=60.0, wait_s=0.1))
-    keeper = Keeper(made.run_dir, config, Console(lambda line: None), RunClock(lambda: made.t))
+    said: list[str] = []
+    keeper = Keeper(made.run_dir, config, Console(said.append), RunClock(lambda: made.t))
     try:
         for _ in range(200):
             keeper.turn()
             asked = list(made.run_dir.requests.glob("scheduled-*.json"))
-            if asked:
+            written = [
+                it for it in journal.read(made.run_dir.journal).entries if it["kind"] == "traces_taken"
+            ]
+            if written:
                 break
             time.sleep(0.01)
     finally:
@@ -154,3 +171,5 @@ def test_a_keeper_asks_the_ranks_of_its_run(tmp_path: Path) -> None:
     assert keeper.state.state == "running"
     request = json.loads(asked[0].read_text())
     assert (request["do"], request["ranks"], request["steps"]) == ("profile", [0, 1], 3)
+    assert [it["ranks"] for it in written] == [[]], "one entry a taking, also of one that brought nothing"
+    assert any("no trace was taken (rank 0: " in line for line in said)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,6 +16,7 @@ from train_ledger.cli.options import Json
 
 if TYPE_CHECKING:
     from train_ledger.slow.trace.breakdown import Breakdown, Options, Schedule
+    from train_ledger.slow.trace.takings import Chosen
 
 __all__ = ["trace_breakdown", "trace_diff"]
 
@@ -60,7 +61,9 @@ _PROGRESS_FROM_BYTES = 64 << 20
 def trace_breakdown(
     traces: Annotated[
         list[Path],
-        typer.Argument(metavar="TRACE...", help="Kineto traces, .json or .json.gz, or folders of them."),
+        typer.Argument(
+            metavar="TRACE...", help="Kineto traces, .json or .json.gz, folders of them, or a run."
+        ),
     ],
     collectives: _Collectives = None,
     step_annotation: _Annotation = "",
@@ -151,27 +154,31 @@ def _options(collectives: list[str] | None, annotation: str, with_last: bool) ->
 
 def _broken_down(paths: list[Path], options: Options) -> Breakdown:
     from train_ledger.cli.leave import BadInputError
-    from train_ledger.slow.trace.breakdown import TraceError, breakdown
+    from train_ledger.slow.trace.breakdown import Degraded, TraceError, breakdown
 
-    files = [file for path in paths for file in _files(path)]
+    chosen = [(path, _files(path)) for path in paths]
     try:
-        return breakdown(files, options, _progress())
+        found = breakdown([file for _, it in chosen for file in it.files], options, _progress())
     except TraceError as error:
         raise BadInputError(str(error)) from error
+    left_out = [Degraded(str(path), it.remark) for path, it in chosen if it.remark]
+    return replace(found, degraded=(*left_out, *found.degraded))
 
 
-def _files(path: Path) -> Iterator[Path]:
+def _files(path: Path) -> Chosen:
     from train_ledger.cli.leave import BadInputError
+    from train_ledger.slow.trace.takings import Chosen, newest_taking
 
     if not path.is_dir():
-        yield path
-        return
+        return Chosen([path])
+    if (path / "run.json").is_file():
+        path = path / "traces"
     found = sorted(it for it in path.rglob("*") if it.name.endswith((".json", ".json.gz")) and it.is_file())
     if not found:
         raise BadInputError(f"{path}: has no trace (.json, .json.gz) in it")
     if len(found) > _MOST_IN_FOLDER:
         raise BadInputError(f"{path}: has {len(found)} files; name those of one profile")
-    yield from found
+    return newest_taking(path, found)
 
 
 def _progress() -> Callable[[Path, int], None] | None:

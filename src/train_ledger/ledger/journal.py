@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from train_ledger.run_dir import parsed_json, read_small
 
-__all__ = ["KINDS", "Entries", "Journal", "JournalError", "UnreadableLine", "read"]
+__all__ = ["KINDS", "Entries", "Journal", "JournalError", "Numbered", "UnreadableLine", "numbered", "read"]
 
 KINDS: Mapping[str, tuple[str, ...]] = {
     "keeper_started": ("run", "pid", "host", "version"),
@@ -31,6 +31,7 @@ KINDS: Mapping[str, tuple[str, ...]] = {
     "response_done": ("incident", "summary"),
     "response_failed": ("incident", "error"),
     "verdict": ("incident", "place", "diagnosis"),
+    "traces_taken": ("name", "ranks", "failed", "removed", "summary"),
     "notification_intended": ("incident", "notification"),
     "notification_done": ("incident", "notification", "outcome"),
 }
@@ -40,7 +41,9 @@ KINDS: Mapping[str, tuple[str, ...]] = {
 `incident` is an incident's id (None for an alert that belongs to none) and `alert` an alert's name;
 `transition` and `record` are what the judge and the incidents need to go on from. `living` is how many ranks
 can still be asked; `place` the [attempt, step] at which the run stands still (None while it goes on), and
-`diagnosis` an `answer.Diagnosis` as JSON. A `notification_intended` stands in the outbox by then; what became
+`diagnosis` an `answer.Diagnosis` as JSON. `traces_taken` is what came of traces that a schedule asked for:
+their folder's `name`, the `ranks` whose traces are there, why others `failed`, how many old ones were
+`removed`. A `notification_intended` stands in the outbox by then; what became
 of it is its `notification_done`.
 """
 
@@ -61,6 +64,13 @@ class Entries(NamedTuple):
     """What a journal holds: its entries, oldest first, and the lines that are none."""
 
     entries: list[dict[str, Any]]
+    unreadable: list[UnreadableLine]
+
+
+class Numbered(NamedTuple):
+    """As `Entries`, each entry with the number of its line."""
+
+    entries: list[tuple[int, dict[str, Any]]]
     unreadable: list[UnreadableLine]
 
 
@@ -137,26 +147,32 @@ def read(path: Path) -> Entries:
     An object closes itself, so that a last line that lost its newline alone is whole.
     Raises JournalError where the file is there and cannot be read.
     """
+    found = numbered(path)
+    return Entries([entry for _, entry in found.entries], found.unreadable)
+
+
+def numbered(path: Path) -> Numbered:
+    """The same with the number of each entry's line, for whoever says where something stands."""
     try:
         content = read_small(path, limit_bytes=_LARGEST_BYTES)
     except FileNotFoundError:
-        return Entries([], [])
+        return Numbered([], [])
     except OSError as error:
         raise JournalError(f"{path}: cannot be read ({error.strerror})") from error
-    found = Entries([], [])
+    found = Numbered([], [])
     for number, line in enumerate(content.split(b"\n"), 1):
         if line:
             _take(found, number, line)
     return found
 
 
-def _take(found: Entries, number: int, line: bytes) -> None:
+def _take(found: Numbered, number: int, line: bytes) -> None:
     try:
         entry = parsed_json(line)
     except ValueError:
         found.unreadable.append(UnreadableLine(number, "cut off by a crash, or no JSON"))
         return
     if isinstance(entry, dict) and "t" in entry and "kind" in entry:
-        found.entries.append(entry)
+        found.entries.append((number, entry))
     else:
         found.unreadable.append(UnreadableLine(number, "no entry with t and kind"))

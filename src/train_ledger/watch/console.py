@@ -76,6 +76,7 @@ _SENTENCES: Mapping[str, Callable[[Entry], str]] = {
         else "no rank is left to ask: looking at what they wrote before they ended"
     ),
     "response_done": lambda e: str(e.get("summary")),
+    "traces_taken": lambda e: str(e.get("summary")),
     "response_failed": lambda e: f"first answers failed: {e.get('error')}",
     "notification_intended": lambda e: f"message {e.get('notification')} handed over for delivery",
     "notification_done": lambda e: f"message {e.get('notification')}: {e.get('outcome')}",

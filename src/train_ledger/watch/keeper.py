@@ -72,7 +72,7 @@ class Keeper:
         self._judge.restore(before.open_alerts)
         self._incidents = before.incidents
         self._desk = Desk(run_dir, config, self.run_name, self._book, before)
-        self._traces = TraceSchedule(run_dir, config.trace, console.remark)
+        self._traces = TraceSchedule(run_dir, config.trace, self._book.record)
         self._state_name = before.state
         self._not_understood = before.unknown
         self.state: RunState = self._fold.state(self._now())

@@ -10,9 +10,9 @@ import contextlib
 import re
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from train_ledger.config import Trace
 from train_ledger.ledger import RunState
@@ -25,23 +25,30 @@ __all__ = ["TraceSchedule", "remove_oldest"]
 _SCHEDULED = re.compile(r"scheduled-(\d{1,12})\Z")
 _TRACE = re.compile(r"rank_(\d{1,9})\.json\.gz\Z")
 _MOST_STEPS = 100
+_MOST_TOLD = 16
+
+
+class _Record(Protocol):
+    """Writes an entry of this kind into the journal."""
+
+    def __call__(self, kind: str, **details: Any) -> object: ...
 
 
 class TraceSchedule:
-    """The schedule of one run's keeper; `tell` is called with what a person should know."""
+    """The schedule of one run's keeper; `record` writes each taking into the journal as "traces_taken"."""
 
-    def __init__(self, run_dir: RunDir, wanted: Trace, tell: Callable[[str], None]) -> None:
+    def __init__(self, run_dir: RunDir, wanted: Trace, record: _Record) -> None:
         self._run_dir = run_dir
         self._wanted = wanted
-        self._tell = tell
+        self._record = record
         self._last_t = max((t for t, _ in _folders(run_dir)), default=float("-inf"))
         self._taking: threading.Thread | None = None
-        self._said: list[str] = []
+        self._outcomes: list[dict[str, Any]] = []
 
     def attend(self, state: RunState, *, is_troubled: bool) -> None:
-        """Ask where it is time and the run can be asked; say what came of the last time."""
-        while self._said:
-            self._tell(self._said.pop(0))
+        """Ask where it is time and the run can be asked; write down what came of the last time."""
+        while self._outcomes:
+            self._record("traces_taken", **self._outcomes.pop(0))
         if self._wanted.every_s <= 0 or (self._taking is not None and self._taking.is_alive()):
             return
         if state.t - self._last_t < self._wanted.every_s or is_troubled or not _goes_on(state):
@@ -65,15 +72,28 @@ class TraceSchedule:
             taken = take(self._run_dir, name, ranks, steps=steps, wait_s=self._wanted.wait_s)
             removed = remove_oldest(self._run_dir, self._wanted.keep)
         except OSError as error:
-            self._said.append(f"no trace was taken: {error}")
+            summary = f"no trace was taken: {error}"
+            self._outcomes.append({"name": name, "ranks": [], "failed": {}, "removed": 0, "summary": summary})
             return
-        self._said.append(_in_words(taken, removed))
+        self._outcomes.append(_outcome(name, taken, removed))
 
 
 def _goes_on(state: RunState) -> bool:
     """Whether it has a pace, stands nowhere, and is in no phase that is none of a step."""
     is_steady = state.state == "running" and state.p50_step_time_s is not None and state.phase is None
     return is_steady and not state.finished and state.stalled_for_s < state.stall_threshold_s / 2
+
+
+def _outcome(name: str, taken: Taken, removed: int) -> dict[str, Any]:
+    """As the journal has it: why at most sixteen ranks failed, and of all of them that they did."""
+    failed = {str(rank): why[:200] for rank, why in list(taken.answers.failed.items())[:_MOST_TOLD]}
+    return {
+        "name": name,
+        "ranks": sorted(taken.answers.files),
+        "failed": failed,
+        "removed": removed,
+        "summary": _in_words(taken, removed),
+    }
 
 
 def _in_words(taken: Taken, removed: int) -> str:

@@ -126,6 +126,25 @@ def test_a_graph_is_launched_once_and_runs_many_kernels(tmp_path: Path) -> None:
     assert "1 of 1 launches (100%)" in remarks(broken_down(tmp_path, launch(1, 2, 8, name), *graph))
 
 
+def test_a_graph_of_which_little_was_recorded_may_have_computed(tmp_path: Path) -> None:
+    nodes = [kernel(500, 510, correlation=9), kernel(510, 520, correlation=9)]
+    found = broken_down(tmp_path, launch(1, 2, 8), kernel(5, 100, correlation=8), launch(3, 4, 9), *nodes)
+    assert "in 78% of the time a graph had been launched and nothing of it is recorded" in remarks(found)
+
+
+def test_activities_that_took_no_time_are_no_step(tmp_path: Path) -> None:
+    found = broken_down(tmp_path, kernel(5, 5))
+    assert found.ranks[0].steps == ()
+    assert "took no time" in remarks(found)
+
+
+def test_a_process_of_several_gpus(tmp_path: Path) -> None:
+    other = {**kernel(50, 200), "pid": 1}
+    found = broken_down(tmp_path, kernel(0, 100), other)
+    assert found.ranks[0].activity.compute_ns == 200_000
+    assert "its process drives 2 GPUs: what any one of them does counts for all" in remarks(found)
+
+
 def test_a_correlation_of_0_that_everything_carries_joins_nothing(tmp_path: Path) -> None:
     frame = [step(1, 0, 50), step(2, 50, 90)]
     unknown = [launch(1, 2, 0), launch(60, 61, 0), kernel(5, 9, correlation=0), kernel(70, 80, correlation=0)]

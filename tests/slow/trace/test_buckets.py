@@ -144,9 +144,18 @@ def test_idle_time_after_the_launch_waits_for_another_stream_or_is_not_explained
     ]  # fmt: skip
     found = of_one_step(tmp_path, *events)
     assert found.other_parts_ns == {
-        "copies": 0, "dependency": 30_000, "kernel_gaps": 5_000, "unexplained": 100_000,
+        "copies": 0, "dependency": 30_000, "kernel_gaps": 5_000, "graph": 0, "unexplained": 100_000,
     }  # fmt: skip
     assert found.buckets_ns["other"] == 135_000
+
+
+def test_idle_time_before_a_node_of_a_graph_is_the_graphs(tmp_path: Path) -> None:
+    found = of_one_step(
+        tmp_path,
+        launch(1, 2, 1), kernel(10, 100, correlation=1),
+        launch(3, 4, 2, "cudaGraphLaunch"), kernel(400, 500, correlation=2), kernel(800, 1000, correlation=2),
+    )  # fmt: skip
+    assert (found.other_parts_ns["graph"], found.other_parts_ns["unexplained"]) == (600_000, 0)
 
 
 def test_a_slow_launch_is_no_dependency(tmp_path: Path) -> None:

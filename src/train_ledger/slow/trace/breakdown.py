@@ -14,6 +14,7 @@ from train_ledger.slow.trace.launching import Launching, launching, lost_launche
 from train_ledger.slow.trace.pipeline import bubble_fraction
 from train_ledger.slow.trace.reading.trace import Trace, read_trace
 from train_ledger.slow.trace.steps import Cut, Window, windows
+from train_ledger.slow.trace.takings import rank_in_name
 
 __all__ = [
     "Breakdown",
@@ -29,7 +30,6 @@ __all__ = [
 _COUNTS = 0.03
 _MUCH_UNEXPLAINED = 0.05
 _MUCH_ASTRAY = 0.05
-_RANK_IN_NAME = re.compile(r"(?:rank|worker)[-_ ]?(\d{1,7})(?!\d)", re.IGNORECASE)
 
 
 class TraceError(Exception):
@@ -155,7 +155,8 @@ def _by_rank(traces: Iterable[Trace], degraded: list[Degraded]) -> dict[int, Tra
         if rank is None:
             unnamed.append(trace)
         elif rank in found:
-            raise TraceError(f"{found[rank].file} and {trace.file}: both are of rank {rank}; give one a rank")
+            both = f"{found[rank].file} and {trace.file}: both are of rank {rank}"
+            raise TraceError(f"{both}; name one of them, or compare them by train-ledger trace diff")
         else:
             found[rank] = trace
     for trace in unnamed:
@@ -168,8 +169,7 @@ def _by_rank(traces: Iterable[Trace], degraded: list[Degraded]) -> dict[int, Tra
 
 def _rank_of(trace: Trace, degraded: list[Degraded]) -> int | None:
     """What the trace says, else its file's name; where both say, and not the same, that is told."""
-    in_name = _RANK_IN_NAME.findall(Path(trace.file).name)
-    named = int(in_name[-1]) if in_name else None
+    named = rank_in_name(Path(trace.file).name)
     if trace.rank is not None and named is not None and trace.rank != named:
         why = f"says that it is of rank {trace.rank}, its name says rank {named}; the first is taken"
         degraded.append(Degraded(trace.file, why))
@@ -225,9 +225,15 @@ def _doubts(cut: Cut, total: Buckets, active: Activity, trace: Trace) -> Iterabl
         yield cut.remark, 0
     if cut.astray > _MUCH_ASTRAY:
         yield f"{cut.astray:.0%} of the GPU's work ran in the window of another step than launched it", 0
+    if trace.gpus > 1:
+        yield f"its process drives {trace.gpus} GPUs: what any one of them does counts for all", 0
     if (trace.world_size or 1) > 1 and len(trace.gpu) and not active.comm_ns:
         why = f"its job has {trace.world_size} ranks, but no communication is seen"
         yield f"{why}; name the kernels that communicate by --collectives", 0
+    graph = total.other_parts_ns.get("graph", 0)
+    if graph > _MUCH_UNEXPLAINED * total.window_ns > 0:
+        why = "a graph had been launched and nothing of it is recorded: it may have computed"
+        yield f"in {graph / total.window_ns:.0%} of the time {why}", 0
     unexplained = total.other_parts_ns.get("unexplained", 0)
     if unexplained > _MUCH_UNEXPLAINED * total.window_ns > 0:
         yield f"of {unexplained / total.window_ns:.0%} of the time the trace does not tell the cause", 0

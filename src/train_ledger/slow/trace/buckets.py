@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from train_ledger.slow.trace.gaps import dependency_bound, host_bound, short_gaps
+from train_ledger.slow.trace.gaps import dependency_bound, graph_bound, host_bound, short_gaps
 from train_ledger.slow.trace.host_time import HostTime, host_time, recomputed
 from train_ledger.slow.trace.intervals import (
     Intervals,
@@ -72,9 +72,10 @@ HOST_PARTS = {
 _HOST_TO_DEVICE = "HtoD"
 
 
-OTHER_PARTS = ("copies", "dependency", "kernel_gaps", "unexplained")
+OTHER_PARTS = ("copies", "dependency", "kernel_gaps", "graph", "unexplained")
 """What "other" is made of: copies that nothing hides, waiting for another stream, moments between kernels,
-and idle time of which the trace does not tell the cause."""
+idle time before a node of a graph that had been launched, and idle time of which the trace does not tell
+the cause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,11 +136,14 @@ def time_by_cause(
     depends = dependency_bound(trace, launched, idle, left)
     rest = without(left, depends)
     gaps = short_gaps(rest)
+    rest = without(rest, gaps)
+    graph = graph_bound(trace, rest)
     others = {
         "copies": without(copies, of_data),
         "dependency": depends,
         "kernel_gaps": gaps,
-        "unexplained": without(rest, gaps),
+        "graph": graph,
+        "unexplained": without(rest, graph),
     }
     return TimeByCause(sets, _unknown(again, waits, straggling), _host_parts(fed_late, host), others)
 

@@ -14,7 +14,7 @@ from train_ledger.slow.trace.intervals import Intervals, both, nothing, union
 from train_ledger.slow.trace.launching import Launching
 from train_ledger.slow.trace.reading.trace import Trace
 
-__all__ = ["dependency_bound", "host_bound", "short_gaps", "shortest_launch_ns"]
+__all__ = ["dependency_bound", "graph_bound", "host_bound", "short_gaps", "shortest_launch_ns"]
 
 _LONGEST_LATENCY_NS = 50_000
 _SHORT_NS = 10_000
@@ -55,6 +55,21 @@ def dependency_bound(trace: Trace, launched: Launching, idle: Intervals, left: I
     was_told = (told != _NEVER) & (told >= free_since) | _told_by_host(trace, launched, ends_it)
     queued = launched.is_known[ends_it] & (launched.at[ends_it] <= idle_since)
     waits = has_one & (was_told | (queued & (free_since < idle_since) & (free_since != _NEVER)))
+    return union(left[:, 0][waits], left[:, 1][waits])
+
+
+def graph_bound(trace: Trace, left: Intervals) -> Intervals:
+    """Of what is `left` of the idle time: what ends with a node of a graph, which had been launched by then.
+
+    Nodes of the graph before it were not recorded, or its branches waited for each other: the profiler does
+    not tell which. A launch that made several activities is one of a graph.
+    """
+    if not len(left):
+        return nothing()
+    ends_it, has_one = _ending(trace, left)
+    _, of_launch, activities = np.unique(trace.gpu.correlation, return_inverse=True, return_counts=True)
+    is_node = (activities[of_launch] > 1) & (trace.gpu.correlation > 0)
+    waits = has_one & is_node[ends_it]
     return union(left[:, 0][waits], left[:, 1][waits])
 
 

@@ -62,14 +62,18 @@ def windows(trace: Trace, launched: Launching, *, annotation: str = "", with_las
     marks, remark = _marks(trace, annotation)
     begins = _begins(trace, launched, marks)
     if not begins:
-        whole = Window(None, int(trace.gpu.start.min()), int(trace.gpu.end.max()))
-        return Cut((whole,), remark if not marks else "no launch was recorded within a step: one window")
+        return _whole(trace, remark if not marks else "no launch was recorded within a step: one window")
     last = Window(begins[-1][0], begins[-1][1], max(_end_of_last(trace, launched, marks), begins[-1][1]))
     found = [Window(step, start, end) for (step, start), (_, end) in pairwise(begins)]
     if with_last or not found:
         found.append(last)
     kept = tuple(window for window in found if window.length_ns > 0)
     return Cut(kept, remark, _astray(trace, launched, marks, kept))
+
+
+def _whole(trace: Trace, remark: str) -> Cut:
+    whole = Window(None, int(trace.gpu.start.min()), int(trace.gpu.end.max()))
+    return Cut((whole,), remark) if whole.length_ns else Cut((), "what was recorded of the GPU took no time")
 
 
 def _marks(trace: Trace, annotation: str) -> tuple[_Marks, str]:

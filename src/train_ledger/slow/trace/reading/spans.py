@@ -64,7 +64,8 @@ class Trace:
     `collectives` maps the place of an activity in `gpu` to what is told of its collective; `stream_waits` are
     when streams of the GPU began to wait for other streams, where that was recorded.
     `has_python_frames` says that Python's calls were recorded, `has_sequence_numbers` that operators of
-    forward passes carry theirs: what is not among them was not called.
+    forward passes carry theirs: what is not among them was not called. `gpus` are of how many there are
+    activities.
     """
 
     file: str
@@ -82,6 +83,7 @@ class Trace:
     has_python_frames: bool = False
     has_sequence_numbers: bool = False
     text_bytes: int = 0
+    gpus: int = 1
     metadata: dict[str, Any] = field(default_factory=dict)
 
     @property

@@ -213,8 +213,13 @@ class _Table:
             has_python_frames="python_function" in self._categories,
             has_sequence_numbers=self._has_sequence_numbers,
             text_bytes=pieces.read_bytes,
+            gpus=self._gpus(),
             metadata=pieces.metadata,
         )
+
+    def _gpus(self) -> int:
+        """The process id of an activity of a GPU is the number of that GPU."""
+        return len({repr(it[1]) for it in self._places if isinstance(it, tuple) and it[0] == "gpu"})
 
     def _of_one_time(self, gpu: Spans) -> npt.NDArray[np.bool_]:
         """Without activities that began, as they say, days before or after most others did."""
