@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from train_ledger.ledger.accounts.accounts import Price, accounts_of
+from train_ledger.ledger.accounts.history import History
 from train_ledger.ledger.accounts.records import (
     CATEGORIES,
     PARTS,
@@ -11,5 +13,18 @@ from train_ledger.ledger.accounts.records import (
     Recovery,
     Span,
 )
+from train_ledger.ledger.accounts.signs import Sign
 
-__all__ = ["CATEGORIES", "PARTS", "Accounts", "Checkpointing", "Interruption", "Recovery", "Span"]
+__all__ = [
+    "CATEGORIES",
+    "PARTS",
+    "Accounts",
+    "Checkpointing",
+    "History",
+    "Interruption",
+    "Price",
+    "Recovery",
+    "Sign",
+    "Span",
+    "accounts_of",
+]
