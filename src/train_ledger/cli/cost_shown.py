@@ -1,0 +1,154 @@
+"""How are the costs of a run told to a person?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from train_ledger.ledger.accounts.records import PARTS
+from train_ledger.ledger.costs import FIGURES, Costs, Figure, HangCost, Priority, SavingCost
+from train_ledger.render import duration
+from train_ledger.render.report import Frames, Report, Section, pairs, points
+
+__all__ = ["report_of_costs"]
+
+
+def report_of_costs(costs: Costs) -> Report:
+    """What it costs, what a hang and an interval cost, what to mend first, and on what all that rests."""
+    sections = [
+        *pairs("", _run(costs)),
+        *pairs("rates", _rates(costs)),
+        *pairs("one point of MFU", _point(costs)),
+        Section("one hang", (Frames(tuple(_hang(costs.hang, costs.currency))),)),
+        *pairs("the interval between checkpoints", _saving(costs.saving, costs.currency)),
+        Section(_heading(costs), (Frames(tuple(_priorities(costs.priorities, costs.currency))),)),
+        *pairs("on what this rests", ((name, _figure(name, it)) for name, it in costs.figures.items())),
+        *points("not observed", costs.not_observed),
+    ]
+    return Report(_verdict(costs), "fine", tuple(sections))
+
+
+def _verdict(costs: Costs) -> str:
+    rate = f"{_money(costs.rates['hour'], costs.currency)} an hour"
+    name = f"{costs.run_name}: " if costs.run_name else ""
+    return f"{name}{costs.figures['world_size'].value:,.0f} GPUs cost {rate}{_by(costs.figures['price'])}"
+
+
+def _by(price: Figure) -> str:
+    return " at a price that is assumed" if price.origin == "assumed" else ""
+
+
+def _run(costs: Costs) -> Iterable[tuple[str, str | None]]:
+    run = costs.run
+    if run is None:
+        return
+    yield "the run so far", f"{duration(run.wall_s)} of wall time"
+    if run.gpu_hours is not None:
+        shares = ", ".join(f"{name} {hours:,.1f}" for name, hours in run.gpu_hours.items() if hours)
+        yield "GPU-hours", f"{sum(run.gpu_hours.values()):,.1f}: {shares}"
+    if run.cost is not None and run.wasted_cost is not None:
+        wasted = _money(run.wasted_cost, costs.currency)
+        yield "cost", f"{_money(run.cost, costs.currency)}, of which {wasted} went into no step that counts"
+
+
+def _rates(costs: Costs) -> Iterable[tuple[str, str | None]]:
+    names = {"gpu_hour": "a GPU-hour", "hour": "an hour", "day": "a day", "month": "30 days"}
+    for name, said in names.items():
+        yield said, _money(costs.rates[name], costs.currency)
+
+
+def _point(costs: Costs) -> Iterable[tuple[str, str | None]]:
+    point = costs.mfu_point
+    days = costs.figures["job"].value / 86_400
+    yield "share", f"{point.share * 100:.1f} % of the throughput at {point.of_mfu:.3g} %"
+    yield "time", f"{point.saved_s / 86_400:.2f} days of a job of {days:.3g} days"
+    yield "worth", f"{point.gpu_hours:,.0f} GPU-hours, {_money(point.cost, costs.currency)}"
+
+
+def _hang(hang: HangCost, currency: str) -> Iterable[str]:
+    seen = bool(hang.in_run)
+    heads = ["", "without", "with alert and runbook", *(["this run's own"] if seen else [])]
+    rows = [heads]
+    for part in PARTS:
+        cells = [part, duration(hang.without[part]), duration(hang.with_alert[part])]
+        rows.append([*cells, *([_length(hang.in_run.get(part))] if seen else [])])
+    totals = ["in all", duration(sum(hang.without.values())), duration(sum(hang.with_alert.values()))]
+    rows.append([*totals, *([_length(_total(hang))] if seen else [])])
+    yield from _grid(rows)
+    yield ""
+    saved = f"{hang.saved_gpu_hours:,.0f} GPU-hours, {_money(hang.saved_cost, currency)}"
+    yield f"alert and runbook save {duration(abs(hang.saved_s))} a hang: {saved}"
+    month = _money(hang.saved_cost_a_month, currency)
+    yield f"at {hang.failures_per_day:.3g} interruptions a day: {month} in 30 days"
+
+
+def _total(hang: HangCost) -> float | None:
+    known = [length_s for length_s in hang.in_run.values() if length_s is not None]
+    return sum(known) if len(known) == len(PARTS) else None
+
+
+def _length(length_s: float | None) -> str:
+    return "not observed" if length_s is None else duration(length_s)
+
+
+def _saving(saving: SavingCost | None, currency: str) -> Iterable[tuple[str, str | None]]:
+    if saving is None:
+        yield (
+            "not told",
+            "a save costs the training nothing that was measured; save as often as storage allows",
+        )
+        return
+    yield "now", f"{duration(saving.now_s)}: {_waste(saving.waste_now, saving.ettr_now)}"
+    yield "by Young", f"{duration(saving.young_s)}: {_waste(saving.waste_young, saving.ettr_young)}"
+    yield "by Daly", duration(saving.daly_s)
+    more = "less" if saving.redo_saved_s >= 0 else "more"
+    hours = abs(saving.gpu_hours_per_failure)
+    yield (
+        "a failure",
+        f"{duration(abs(saving.redo_saved_s))} {more} to do again at Young's: {hours:,.0f} GPU-hours",
+    )
+    per_day = f"{abs(saving.gpu_hours_per_day):,.0f} GPU-hours, {_money(abs(saving.cost_per_day), currency)}"
+    yield "a day", f"{per_day} {more} to do again, for {saving.more_saves_per_day:+.0f} saves"
+    net = f"{saving.net_gpu_hours_per_day:,.0f} GPU-hours, {_money(saving.net_cost_per_day, currency)}"
+    yield "of that is left", f"{net} a day when these saves are paid for"
+
+
+def _waste(share: float, ettr: float) -> str:
+    return (
+        f"{share * 100:.1f} % of all time goes into saves, redoing and recovery; {ettr * 100:.1f} % is useful"
+    )
+
+
+def _heading(costs: Costs) -> str:
+    over = "this run would have saved" if costs.run else "the job would save"
+    return f"what to mend first, by what {over}"
+
+
+def _priorities(rows: Sequence[Priority], currency: str) -> Iterable[str]:
+    grid = [["saves", "GPU-hours", currency, "effort", "measure"]]
+    for it in rows:
+        hours = "–" if it.gpu_hours is None else f"{it.gpu_hours:,.1f}"
+        money = "–" if it.cost is None else f"{it.cost:,.0f}"
+        saved = "–" if it.saved_s is None else _signed(it.saved_s)
+        grid.append([saved, hours, money, it.effort, f"{it.measure} ({it.counted})"])
+    return _grid(grid)
+
+
+def _signed(length_s: float) -> str:
+    return f"-{duration(-length_s)}" if length_s < 0 else duration(length_s)
+
+
+def _figure(name: str, figure: Figure) -> str:
+    known = FIGURES[name]
+    value = duration(figure.value) if known.unit == "s" else f"{figure.value:,.6g} {known.unit}"
+    by = f", {figure.by}" if figure.by else ""
+    return f"{value} ({figure.origin}{by}): {known.meaning}"
+
+
+def _money(value: float, currency: str) -> str:
+    return f"{value:,.2f} {currency}" if abs(value) < 1000 else f"{value:,.0f} {currency}"
+
+
+def _grid(rows: Sequence[Sequence[str]]) -> Iterable[str]:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        yield "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
