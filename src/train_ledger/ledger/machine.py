@@ -1,7 +1,8 @@
 """In which of its states is the run?
 
 The states are one table: each row says when a state holds and since when, and the first row that holds wins.
-So the state follows from what is known alone, whichever way the run came to it.
+So the state follows from what is known alone, whichever way the run came to it; which ways there are says
+`transitions`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from train_ledger.ledger.attempts import failed_restarts, reached_before
 from train_ledger.ledger.hardware.faulty import gpu_trouble_t
 from train_ledger.ledger.state import RankState, RunState
 
-__all__ = ["with_state"]
+__all__ = ["ORDER", "with_state"]
 
 _HEALTHY_STEPS = 100
 """A numeric fault is over after so many steps without another."""
@@ -152,3 +153,6 @@ _STATES: tuple[tuple[str, Since], ...] = (
     ("recovering", _recovering),
     ("running", _running),
 )
+
+ORDER = tuple(name for name, _ in _STATES)
+"""The states in the order in which they are looked for."""

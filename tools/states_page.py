@@ -1,0 +1,120 @@
+"""Writes docs/states.md from the tables of states and moves that the code runs on.
+
+python tools/states_page.py            write the page
+python tools/states_page.py --check    exit status 1 where it is not current
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from train_ledger.answer import STATES
+from train_ledger.ledger.machine import ORDER
+from train_ledger.ledger.transitions import MOVES
+
+PAGE = Path(__file__).parents[1] / "docs" / "states.md"
+
+_HEAD = """# The states of a run
+
+<!-- Written by tools/states_page.py from transitions.py and machine.py of src/train_ledger/ledger. -->
+
+A run is in one state at a time. Which one follows from what is known alone – steps, attempts, dead processes,
+losses, GPUs –, so that a keeper that was killed comes to the same one. Thin arrows are made by the run or its
+launcher and nobody need act; thick ones page; dotted ones somebody has to decide on. Numbers are the lines of
+the table of moves. Drawn are the usual ways; the table has all.
+"""
+_AFTER = """\
+`watch` writes each move that it sees into the journal, as `{"kind": "state_changed", "before": "stalled",
+"state": "restarting", "move": "automatic", …}`; `move` is null where several moves lay between two looks, and
+at the first look. `[respond] restart_command` is run only in states whose move to `restarting` is automatic:
+out of `escalated`, `stopped` and `numeric_fault` a person starts the run. What "3" and "30 min" are is set by
+`[alerts] restart_loop_count` and `restart_loop_window_s`.
+"""
+_RECOVERED = """## Is a recovery one?
+
+When a new attempt has passed the step once reached, the journal gets one entry `recovered`:
+
+| key | says |
+|---|---|
+| `resumed_step`, `reached` | the first step that was completed after the restart, and the one once reached |
+| `redone_steps` | how many steps were done once more |
+| `loss_joins_on` | whether the loss of those steps is what it was; null where it was not observed |
+| `loss_difference`, `loss_tolerance` | the median difference of the two, and the largest that joins on |
+| `data_agrees` | whether the data stands at each step where it stood; null where no line tells a position |
+| `not_observed` | what could not be compared, and why |
+
+The same weights, optimiser and data give the same loss but for the order of floating-point sums, which is
+far below a hundredth of it. Other data at the same step changes it by about as much as one step differs from
+the next; whether the data is the same is a question of its own. So the loss joins on where the median
+difference is at most 1 % of the loss, or twice what the run's own loss usually changes from step to step,
+whichever is more. An optimiser or weights that were not loaded lie well above that. Kept are the last 2048
+losses before the restart and the first 2048 behind it.
+"""
+_KINDS = {"automatic": "-->", "page": "==>", "person": "-.->"}
+_COLOURS = {
+    "fine": ("fill:#dcfce7,stroke:#15803d", ("starting", "running", "finished")),
+    "wakes": ("fill:#fee2e2,stroke:#b91c1c", ("stalled", "numeric_fault", "hardware_fault", "stopped")),
+    "alone": ("fill:#dbeafe,stroke:#1d4ed8", ("restarting", "recovering")),
+    "person": ("fill:#fef3c7,stroke:#b45309", ("escalated",)),
+}
+
+
+def page() -> str:
+    """The whole page."""
+    drawing = "```mermaid\n" + "\n".join(_drawing()) + "\n```\n"
+    states = [(f"`{state}`", STATES[state], ", ".join(_alerts(state))) for state in ORDER]
+    moves = [
+        (f"{number}", _states(move.before), f"`{move.after}`", move.kind, move.by, ", ".join(move.alerts))
+        for number, move in enumerate(MOVES, 1)
+    ]
+    return "\n".join(
+        (
+            _HEAD,
+            drawing,
+            "## States\n\nThe first that holds, from above, is the run's; where none does it is starting.\n",
+            _markdown(("state", "means", "alerts that belong to it"), states),
+            "## Moves\n",
+            _markdown(("", "from", "to", "kind", "made by", "alerts"), moves),
+            _AFTER,
+            _RECOVERED,
+        )
+    )
+
+
+def _drawing() -> Iterator[str]:
+    yield "flowchart TB"
+    for number, move in enumerate(MOVES, 1):
+        for before in move.drawn:
+            yield f"    {before} {_KINDS[move.kind]}|{number}| {move.after}"
+    for name, (style, states) in _COLOURS.items():
+        yield f"    classDef {name} {style}"
+        yield f"    class {','.join(states)} {name}"
+
+
+def _alerts(state: str) -> list[str]:
+    return list(dict.fromkeys(alert for move in MOVES if move.after == state for alert in move.alerts))
+
+
+def _states(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def _markdown(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    head = tuple(head)
+    lines = [head, ("---",) * len(head), *(tuple(row) for row in rows)]
+    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
+
+
+def main(arguments: list[str]) -> int:
+    """Write the page, or say whether it is current."""
+    text = page()
+    if arguments == ["--check"]:
+        return 0 if PAGE.exists() and PAGE.read_text() == text else 1
+    PAGE.write_text(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
