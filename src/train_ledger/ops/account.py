@@ -1,38 +1,66 @@
 """What did the run do with its time, by all that lies in its run directory?
 
-Every line is read, since the accounts are of the whole run: of eight ranks with two hundred thousand steps
-each in a few seconds.
+Every signal line is read, since the accounts are of the whole run: of eight ranks with two hundred thousand
+steps each in a few seconds.
 """
 
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 from train_ledger.config import Config
-from train_ledger.ledger import gpu_price_per_hour
+from train_ledger.ledger import gpu_price_per_hour, has_gpus
 from train_ledger.ledger.accounts import Accounts, History, Price, accounts_of
+from train_ledger.ops.account_signs import signs_beside
 from train_ledger.run_dir import RunDir
 from train_ledger.sources import RunFacts
 
 __all__ = ["account"]
 
+_LOGS_WHOLE_BYTES = 64 << 20
+_MOST_ATTEMPTS = 1000
+_ABANDONED_S = 86_400.0
+
 
 def account(
     run_dir: RunDir, config: Config, at: float | None = None, *, since: float | None = None
 ) -> Accounts:
-    """The accounts of the run as known at `at` (unix seconds; None: now), from `since` on (None: all of it).
+    """The accounts of the run as known at `at` (unix seconds), from `since` on (None: all of it).
 
-    Raises RunDirError where run.json or the signals cannot be used.
+    Without `at` they reach to now, or to the last line of a run that wrote none for a day. Raises RunDirError
+    where run.json cannot be used, and JournalError where the keeper's journal cannot be read.
     """
     run = run_dir.read_run()
     history = History(run_dir.name_in(run), run)
+    told = _read(run_dir, history)
+    until_t = time.time() if at is None else at
+    heard_t = history.heard_t
+    if at is None and heard_t is not None and until_t - heard_t > _ABANDONED_S:
+        until_t = heard_t
+        told.append("what came after the last line, which is more than a day old: --at says up to when")
+    price = Price(
+        gpu_price_per_hour(run, config.cost.gpu_price_per_hour),
+        config.cost.currency,
+        has_gpus=has_gpus(run, history.places.values()),
+    )
+    signs = signs_beside(run_dir, min(_MOST_ATTEMPTS, 1 + max(history.attempts, default=0)))
+    accounts = accounts_of(history, config.alerts, until_t, since_t=since, signs=signs, price=price)
+    return replace(accounts, not_observed=(*told, *accounts.not_observed))
+
+
+def _read(run_dir: RunDir, history: History) -> list[str]:
+    """Tell the history all that there is; what was not read is returned in words."""
     files = RunFacts(run_dir)
+    files.begin_logs_at_tail(_LOGS_WHOLE_BYTES)
+    files.begin_hardware_at_tail(0)
     try:
         files.fold_into(history)
         while not files.caught_up:
             files.fold_into(history)
+        files.give_up_tails()
+        source = "logs" if files.by_logs else "signals"
+        left_out = [it for it in files.left_out_in_words if "hardware" not in it]
+        return [f"{source} not read: {it}" for it in (*files.not_read, *left_out)]
     finally:
         files.close()
-    until_t = time.time() if at is None else at
-    price = Price(gpu_price_per_hour(run, config.cost.gpu_price_per_hour), config.cost.currency)
-    return accounts_of(history, config.alerts, until_t, since_t=since, price=price)

@@ -16,6 +16,7 @@ from train_ledger.facts import Event, Fact, Fault, HardwareReading, Step, Stretc
 from train_ledger.fields import read_number, read_world_size
 from train_ledger.ledger.accounts.tape import RankTape
 from train_ledger.ledger.starts import Starts
+from train_ledger.ledger.state import RankState
 
 __all__ = ["Happened", "History"]
 
@@ -33,6 +34,7 @@ _KEPT_EVENTS = frozenset(
 _SAVES = frozenset({"ckpt_start", "ckpt_saved", "ckpt_failed"})
 _KEPT_FAULTS = frozenset({"killed", "signal", "exception", "oom", "watchdog_timeout"})
 _LATEST_T = 1e11
+_GPU_MEMORY = "mem_allocated_peak"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,8 @@ class Happened:
 class History:
     """Folds the facts of a run; `accounts.account` makes the accounts of it.
 
-    `world_size`, `started` (unix s) are those of run.json, None where it does not say.
+    `world_size` and `started` (unix s) are those of run.json, None where it does not say; `places` is what
+    each rank says of its process and its GPU.
     """
 
     def __init__(self, run: str, run_json: Mapping[str, Any] | None = None) -> None:
@@ -72,9 +75,20 @@ class History:
         self.happened: list[Happened] = []
         self.world_sizes: dict[int, int] = {}
         self.by_logs = False
-        self.has_gpus: bool | None = None
+        self.places: dict[int, RankState] = {}
         self._starts = Starts()
         self._whole = 0
+
+    @property
+    def heard_t(self) -> float | None:
+        """The newest line of any rank or launcher, on its own clock; None where there is none."""
+        told = [last for it in self.ranks.values() for _, last in it.heard.values()]
+        return max([*told, *(it.t for it in self.happened)], default=None)
+
+    @property
+    def attempts(self) -> set[int]:
+        """The attempts that were heard of."""
+        return {number for it in self.ranks.values() for number in it.heard}
 
     # -- what is folded
 
@@ -124,6 +138,9 @@ class History:
             return
         if isinstance(fact, Step):
             tape.add_step(fact)
+            if _GPU_MEMORY in fact.values and fact.rank is not None:
+                known = self.places.get(fact.rank) or RankState(fact.rank)
+                self.places[fact.rank] = replace(known, values={_GPU_MEMORY: fact.values[_GPU_MEMORY]})
             return
         t = (
             tape.clock.of_event(fact.t)
@@ -150,6 +167,8 @@ class History:
         size = read_world_size(start.details.get("world_size"))
         if size is not None:
             self.world_sizes.setdefault(start.attempt, size)
+        if start.rank is not None:
+            self.places[start.rank] = _place(start.rank, start.details)
 
     def _keep(self, event: Event, t: float, tape: RankTape) -> None:
         phase = str(event.details.get("phase") or "") if event.name.startswith("phase_") else ""
@@ -184,6 +203,18 @@ class History:
         for_all = None in self.ranks
         for fact in self._starts.settled(1 if for_all else max(len(self.ranks), self.world_size or 0)):
             self._fold(fact)
+
+
+def _place(rank: int, told: Mapping[str, Any]) -> RankState:
+    """What a rank says of its process and its GPU."""
+    pid, gpu, uuid, pci = (told.get(name) for name in ("pid", "gpu", "uuid", "pci"))
+    return RankState(
+        rank,
+        pid=pid if isinstance(pid, int) else None,
+        gpu=gpu if isinstance(gpu, int) else None,
+        uuid=uuid if isinstance(uuid, str) else None,
+        pci=pci if isinstance(pci, str) else None,
+    )
 
 
 def _of(event: Event, t: float, phase: str = "") -> Happened:
