@@ -41,8 +41,12 @@ def look(
     steady = int(np.isfinite(newest.of("step_time_s")[:, newest.steady]).any(axis=0).sum())
     if steady < _FEWEST_STEPS:
         return _too_few(steady)
-    view = _view(history, newest, alerts, asked or Asked())
-    return suspects(view, who(_judged(newest, view)), alerts, beside or Beside())
+    asked = asked or Asked()
+    view = _view(history, newest, alerts, asked)
+    before = view.before if view.slower and asked.baseline is None else None
+    found = who(_judged(newest, view), alerts, before)
+    was = who(before, alerts) if before is not None and found.cost else None
+    return suspects(view, found, alerts, beside or Beside(), was)
 
 
 def _view(history: History, newest: StepTable, alerts: Alerts, asked: Asked) -> View:

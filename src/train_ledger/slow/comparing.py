@@ -6,12 +6,13 @@ or anywhere before in the run. Or what was named: steps, or another run.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from train_ledger.config import Alerts
-from train_ledger.slow.change import changes_of
+from train_ledger.slow.change import PARTS, changes_of
 from train_ledger.slow.history import History
 from train_ledger.slow.suspects.view import Onset, View, step_times
 from train_ledger.slow.table import StepTable
@@ -63,17 +64,25 @@ def compared(history: History, newest: StepTable, alerts: Alerts) -> View:
 
 def onset_in(table: StepTable) -> Onset | None:
     """Where the steps of a table became slower, and stayed so."""
-    found = changes_of(table).get("step_time_s")
-    if found is None or found.rise <= 0:
-        return None
-    return replace(_at(table, found.step, found.between), shape=found.shape)
+    return next(_onsets(table, ("step_time_s",)), None)
+
+
+def _onsets(table: StepTable, names: Sequence[str]) -> Iterator[Onset]:
+    changes = changes_of(table)
+    for name in names:
+        found = changes.get(name)
+        if found is not None and found.rise > 0:
+            yield replace(_at(table, found.step, found.between), shape=found.shape)
 
 
 def _within(newest: StepTable, alerts: Alerts) -> View | None:
-    """A change within what was read."""
-    found = onset_in(newest)
-    if found is None:
-        return None
+    """A change within what was read: of the step, or of a part where what came and went hides that."""
+    onsets = _onsets(newest, PARTS)
+    return next((view for it in onsets if (view := _cut_at(newest, it, alerts)) is not None), None)
+
+
+def _cut_at(newest: StepTable, found: Onset, alerts: Alerts) -> View | None:
+    """The steps on both sides of a change; None where they did not become slower by it."""
     before, now = newest.between(None, found.between[0] - 1), newest.between(found.step, None)
     if found.shape == "ramp":
         now = newest.newest(max(_FEWEST_STEPS, len(now.steps) // 4))

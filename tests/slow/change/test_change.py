@@ -142,3 +142,24 @@ def test_a_change_far_back_in_a_long_run_is_found_without_reading_it(tmp_path: P
     assert found is not None
     assert abs(found.step - 7_321) <= 2
     assert found.effect == pytest.approx(0.2, abs=0.02)
+
+
+def test_the_way_down_from_a_burst_does_not_hide_the_rise_behind_it() -> None:
+    found = change(noisy(1, level(at_1012=1.0) - level(at_1026=1.0) + level(at_1200=0.2)), STEPS)
+    assert found is not None
+    assert (found.rise > 0, abs(found.step - 1200) <= 2) == (True, True)
+
+
+def test_a_warm_up_does_not_hide_a_rise_behind_it() -> None:
+    row = level(at_1200=0.2)
+    row[:30] += 1.5
+    found = change(noisy(2, row), STEPS)
+    assert found is not None
+    assert (found.rise > 0, abs(found.step - 1200) <= 2) == (True, True)
+
+
+def test_the_way_back_from_a_dip_is_no_rise() -> None:
+    row = level()
+    row[250:300] -= 0.2
+    found = change(noisy(3, row), STEPS)
+    assert found is None or found.rise <= 0

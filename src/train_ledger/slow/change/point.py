@@ -73,7 +73,7 @@ def change(
         return None
     cuts = [0, *sorted(_cuts(values, 0, len(values), effect, least, _DEPTH)), len(values)]
     medians = [float(np.median(values[low:high])) for low, high in pairwise(cuts)]
-    held = _held(medians, effect, least)
+    held = _held(medians, np.diff(cuts).tolist(), effect, least)
     if held is None:
         return None
     start = cuts[held - 1]
@@ -101,14 +101,26 @@ def _cuts(values: Floats, low: int, high: int, effect: float, least: float, dept
     return []
 
 
-def _held(medians: list[float], effect: float, least: float) -> int | None:
-    """The first part from which on all differ from the one before them, in the direction of the last."""
-    for part in range(1, len(medians)):
-        before = medians[part - 1]
-        sign = 1 if medians[-1] > before else -1
-        later = medians[part:]
-        if all(_counts(before, it, effect, least) and (it - before) * sign > 0 for it in later):
-            return part
+def _held(medians: list[float], lengths: list[int], effect: float, least: float) -> int | None:
+    """The first part from which on all are higher than the one before them, else the same of lower ones.
+
+    A rise counts where most of the row before it was lower than its end: not the way back from a dip.
+    """
+    last = medians[-1]
+    for sign in (1, -1):
+        for part in range(1, len(medians)):
+            before = medians[part - 1]
+            if not all(
+                _counts(before, it, effect, least) and (it - before) * sign > 0 for it in medians[part:]
+            ):
+                continue
+            lower = sum(
+                length
+                for it, length in zip(medians[:part], lengths, strict=False)
+                if _counts(it, last, effect, least) and it < last
+            )
+            if sign < 0 or 2 * lower >= sum(lengths[:part]):
+                return part
     return None
 
 

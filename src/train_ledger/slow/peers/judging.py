@@ -19,6 +19,7 @@ from train_ledger.slow.peers.culprits import (
     waits_of,
     whole_hosts,
 )
+from train_ledger.slow.peers.doubts import doubt
 from train_ledger.slow.peers.log_timers import of_log, tells_spans
 from train_ledger.slow.peers.measured import Measured, measured
 from train_ledger.slow.peers.ratios import FEWEST
@@ -32,15 +33,17 @@ __all__ = ["who"]
 _UNTOLD = (
     "no rank tells its own work (compute_s, or comm_wait_s): steps take all ranks equally long, whoever drags"
 )
-_FEW_WITHOUT_LAYOUT = 0.1
 
 
-def who(table: StepTable, alerts: Alerts | None = None) -> Who:
-    """Who drags in the newest steps of the table, by the gates of `alerts` (outlier_…)."""
+def who(table: StepTable, alerts: Alerts | None = None, before: StepTable | None = None) -> Who:
+    """Who drags in the newest steps of the table, by the gates of `alerts` (outlier_…).
+
+    `before` are earlier steps of the run: who was used to work how long.
+    """
     alerts = alerts or Alerts()
     if table.of_all or tells_spans(table):
         return of_log(table, alerts)
-    found = measured(table, alerts)
+    found = measured(table, alerts, before)
     if found is None:
         return Who("cannot_tell", _UNTOLD)
     if (refusal := _too_little(found, alerts)) is not None:
@@ -97,30 +100,13 @@ def _accused(found: Measured, rows: list[int], alerts: Alerts) -> Who:
             return _accused(found, kept, alerts)
         reason = f"{_in_words(excesses)}, but the others do not wait for it: one of the two figures is wrong"
         return Who("cannot_tell", reason, excesses=excesses, waits=waits, steps=_judged(found))
-    if (doubt := _doubt(found, rows)) is not None:
-        return Who("cannot_tell", doubt, excesses=excesses, waits=waits, steps=_judged(found))
-    return _named(found, rows, alerts)
-
-
-def _doubt(found: Measured, rows: Sequence[int]) -> str | None:
-    """Why these ranks may be as they should be, and the others not; None where they are to blame."""
-    risen = all(found.has_risen(row) for row in rows)
-    if risen:
-        return None
-    for group in {int(found.groups[row]) for row in rows}:
-        members = [row for row in range(len(found.groups)) if found.groups[row] == group]
-        slow = [row for row in rows if row in members]
-        if 2 * len(slow) >= len(members):
-            return (
-                f"{len(slow)} of {len(members)} ranks work longer than the rest, and nobody knows since when"
-            )
-    of_all = len(rows) / len(found.groups)
-    if not found.table.layout_told and len(rows) > 1 and of_all > _FEW_WITHOUT_LAYOUT:
-        return (
-            f"{len(rows)} of {len(found.groups)} ranks work longer; they may be a pipeline stage: "
-            "run.json does not tell the parallelism"
-        )
-    return None
+    risen = [row for row in rows if found.has_risen(row)]
+    if risen and len(risen) < len(rows) and not found.table.layout_told:
+        return _accused(found, risen, alerts)  # the rest has more work since ever, as a stage may
+    named = _named(found, rows, alerts)
+    if len(risen) < len(rows) and (why := doubt(found, rows)) is not None:
+        return Who("cannot_tell", why, excesses=excesses, waits=waits, steps=_judged(found), otherwise=named)
+    return named
 
 
 def _named(found: Measured, rows: Sequence[int], alerts: Alerts, *, by_history: bool = False) -> Who:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -32,7 +33,7 @@ class Measured:
 
     `raw` are the log-ratios of own work to that of the peers of the stage, `ratios` the same without what
     tokens explain; `recent` the newest steps of each rank by which it is judged. `groups` has each rank's
-    stage.
+    stage. `usual_s` is the usual own work of each rank before; NaN where nobody knows.
     """
 
     table: StepTable
@@ -47,6 +48,7 @@ class Measured:
     sums: Floats
     excess_s: Floats
     waits_less_s: Floats | None
+    usual_s: Floats
 
     def off(self, ratios: Floats, sums: Floats, alerts: Alerts) -> Flags:
         """Which ranks pass the gates: far enough off, in nearly all steps, for long, and at a cost."""
@@ -65,7 +67,9 @@ class Measured:
     @cached_property
     def risen(self) -> Floats:
         """The log-ratios of each rank's work over its own earlier; NaN where nothing is earlier."""
-        return _risen(self.work.seconds, self.least_steps)
+        return log_ratios(
+            self.work.seconds / self.usual_s[:, None], np.zeros(len(self.groups), dtype=np.int64)
+        )
 
     @property
     def step_s(self) -> float:
@@ -82,19 +86,15 @@ class Measured:
         return bool(risen >= (_WAITS_SHARE * off if np.isfinite(off) else 0.0))
 
 
-def measured(table: StepTable, alerts: Alerts) -> Measured | None:
-    """The figures of the newest steady steps; None where nothing is told of the ranks' own work."""
-    told = {name: table.values[name] for name in _NEEDED if name in table.values}
-    steady = (
-        replace(table, values=told)
-        .columns(table.steady)
-        .newest(max(_MOST_STEPS, 4 * alerts.outlier_least_steps))
-    )
-    work = own_work(steady)
-    if work is None or not len(steady.steps):
+def measured(table: StepTable, alerts: Alerts, before: StepTable | None = None) -> Measured | None:
+    """The figures of the newest steady steps; None where nothing is told of the ranks' own work.
+
+    `before` are earlier steps of the run, as each rank was used to be; else the first of the table are.
+    """
+    steady = _steady(table, alerts)
+    work = _work_of(steady)
+    if work is None:
         return None
-    if work.by == "parts":
-        work = _with_common(work)
     groups = np.array([-1 if stage is None else stage for stage in steady.stages], dtype=np.int64)
     raw = log_ratios(work.seconds, groups)
     explained = by_lengths(steady, raw, groups)
@@ -116,7 +116,19 @@ def measured(table: StepTable, alerts: Alerts) -> Measured | None:
         run_sums(ratios, spreads),
         work.seconds * (1 - np.exp(-own)),
         None if waits_s is None else _less(waits_s, groups),
+        _usual(steady, work, alerts, before),
     )
+
+
+def _steady(table: StepTable, alerts: Alerts) -> StepTable:
+    told = {name: table.values[name] for name in _NEEDED if name in table.values}
+    most = max(_MOST_STEPS, 4 * alerts.outlier_least_steps)
+    return replace(table, values=told).columns(table.steady).newest(most)
+
+
+def _work_of(steady: StepTable) -> OwnWork | None:
+    work = own_work(steady) if len(steady.steps) else None
+    return _with_common(work) if work is not None and work.by == "parts" else work
 
 
 def _with_common(work: OwnWork) -> OwnWork:
@@ -136,16 +148,29 @@ def _newest(told: Flags, count: int) -> Flags:
     return np.asarray(told & (from_end <= count) & enough[:, None])
 
 
-def _risen(seconds: Floats, least: int) -> Floats:
-    """The log-ratio of each rank's work over its own first, beside the same of all other ranks."""
-    first = seconds[:, : max(0, seconds.shape[1] - 2 * least)]
+def _usual(steady: StepTable, work: OwnWork, alerts: Alerts, before: StepTable | None) -> Floats:
+    """How long each rank worked in a step before; NaN where it told too little, or too few others enough."""
+    first = work.seconds[:, : max(0, work.seconds.shape[1] - 2 * alerts.outlier_least_steps)]
+    if before is not None:
+        earlier = _work_of(_steady(before, alerts))
+        if earlier is not None and earlier.by == work.by:
+            first = _of_ranks(earlier.seconds, before.ranks, steady.ranks)
     told = np.isfinite(first).sum(axis=1) >= _BASELINE_STEPS
-    if told.sum() < FEWEST:
-        return np.full(seconds.shape, np.nan)
-    usual = np.full(len(seconds), np.nan)
-    usual[told] = np.nanmedian(first[told], axis=1)
-    usual[usual <= 0] = np.nan
-    return log_ratios(seconds / usual[:, None], np.zeros(len(seconds), dtype=np.int64))
+    usual = np.full(len(steady.places), np.nan)
+    if told.sum() >= FEWEST:
+        usual[told] = np.nanmedian(first[told], axis=1)
+        usual[usual <= 0] = np.nan
+    return usual
+
+
+def _of_ranks(values: Floats, told: Sequence[int], wanted: Sequence[int]) -> Floats:
+    """The rows of the wanted ranks; NaN for who is not there."""
+    row_of = {rank: row for row, rank in enumerate(told)}
+    found = np.full((len(wanted), values.shape[1]), np.nan)
+    for row, rank in enumerate(wanted):
+        if rank in row_of:
+            found[row] = values[row_of[rank]]
+    return found
 
 
 def _less(waits_s: Floats, groups: Ints) -> Floats:

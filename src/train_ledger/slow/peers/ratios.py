@@ -6,6 +6,8 @@ move; a sum that only grows while a rank is off for long (one-sided CUSUM of cli
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from train_ledger.slow.table.step_table import Floats, Ints
@@ -23,7 +25,9 @@ _OF_MAD = 1.4826
 _SMALLEST_SPREAD = 0.01
 _CLIPPED_AT = 3.0
 _DRIFT = 0.5
-_MOST = 2 * LIMIT
+_MOST = 1.25 * LIMIT
+_BLOCK = 20
+_ALIKE_BY_CHANCE = 0.2
 
 
 def others_median(values: Floats) -> Floats:
@@ -72,7 +76,8 @@ def log_ratios(values: Floats, groups: Ints) -> Floats:
 def spread(ratios: Floats, groups: Ints) -> Floats:
     """How far the ranks of each group vary from step to step, one figure a rank; at least 1 %.
 
-    About each rank's own median, so that half of the ranks being off is no spread.
+    About each rank's own median, so that half of the ranks being off is no spread. Where a rank that is off
+    mostly is so in the next step, too, steps tell less than as many of their own would: the spread is larger.
     """
     found = np.full(len(ratios), _SMALLEST_SPREAD)
     for group in np.unique(groups[groups >= 0]):
@@ -81,14 +86,35 @@ def spread(ratios: Floats, groups: Ints) -> Floats:
         told = told[np.isfinite(told).any(axis=1)]
         if len(told):
             off = np.abs(told - np.nanmedian(told, axis=1)[:, None])
-            found[members] = max(_SMALLEST_SPREAD, _OF_MAD * float(np.nanmedian(off)))
+            found[members] = max(_SMALLEST_SPREAD, _OF_MAD * float(np.nanmedian(off)) * _lasting(told))
     return found
+
+
+def _lasting(ratios: Floats) -> float:
+    """The factor by which noise that lasts for some steps makes a mean of them vary more (1: it does not).
+
+    By how alike neighbouring steps are within blocks so short that a change in most of them stands in none.
+    """
+    steps = ratios.shape[1] // _BLOCK * _BLOCK
+    if not steps:
+        return 1.0
+    blocks = ratios[:, ratios.shape[1] - steps :].reshape(-1, _BLOCK)
+    blocks = blocks[np.isfinite(blocks).all(axis=1)]
+    if not len(blocks):
+        return 1.0
+    off = blocks - np.median(blocks, axis=1)[:, None]
+    widest = 3 * _OF_MAD * np.median(np.abs(off), axis=1)[:, None]
+    off = np.clip(off, -widest, widest)
+    squares = (off * off).mean(axis=1)
+    alike = (off[:, 1:] * off[:, :-1]).mean(axis=1)[squares > 0] / squares[squares > 0]
+    middle = float(np.median(alike)) if alike.size else 0.0
+    return math.sqrt((1 + middle) / (1 - middle)) if _ALIKE_BY_CHANCE < middle < 1 else 1.0
 
 
 def run_sums(ratios: Floats, spreads: Floats) -> Floats:
     """The CUSUM of each rank after each step; a step that it did not tell changes nothing.
 
-    It grows to twice the limit at most, so that who is no longer off is not held to be for long.
+    It grows a quarter beyond the limit at most: who is no longer off is soon not held to be.
     """
     gains = np.nan_to_num(np.clip(ratios / spreads[:, None], -_CLIPPED_AT, _CLIPPED_AT) - _DRIFT)
     sums = np.zeros_like(gains)

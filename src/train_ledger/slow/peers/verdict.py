@@ -44,7 +44,8 @@ class Who:
     their sequences, by their garbage collection; transient: somebody was slow and is not any more; nobody:
     all do the same; cannot_tell: `reason` says why. `ranks` is empty but for rank and host, `excesses` then
     are what was seen. `victims` wait for the culprits. `cost` is the share of the steps' time that is lost,
-    `steps` how many steps were judged.
+    `steps` how many steps were judged. `otherwise` is what the figures would say but for the doubt that
+    `reason` tells: if something else says that it is these ranks, it is.
     """
 
     kind: Kind
@@ -59,3 +60,4 @@ class Who:
     since_step: int | None = None
     waits: Waits = "not_told"
     steps: int = 0
+    otherwise: Who | None = None

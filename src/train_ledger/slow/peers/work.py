@@ -19,6 +19,7 @@ from train_ledger.slow.table.step_table import Floats
 __all__ = ["OwnWork", "own_work"]
 
 _OF_HOST: Mapping[Phase, str] = {"gc": "gc_s", "logging": "log_s"}
+_MORE_THAN_STEP = 1.1
 _APART: Mapping[Phase, str] = {"data": "data_wait_s", "checkpoint": "ckpt_s"}
 
 
@@ -82,13 +83,21 @@ def _rest(
 def _computing(
     table: StepTable, step_s: Floats, waits_s: Floats | None, apart: Mapping[Phase, Floats]
 ) -> tuple[Floats | None, str]:
-    if table.tells("compute_s"):
+    if table.tells("compute_s") and not (waits_s is not None and _holds_waits(table, step_s, waits_s)):
         return table.of("compute_s"), "compute_s"
     if waits_s is not None:
         return np.maximum(step_s - waits_s - sum(apart.values()), 0.0), "comm_wait_s"
     if table.tells("fwd_s") and _waits_for_nobody(table):
         return table.of("fwd_s"), "fwd_s"
     return None, ""
+
+
+def _holds_waits(table: StepTable, step_s: Floats, waits_s: Floats) -> bool:
+    """Whether compute_s was taken by the wall, so that with the waiting it is more than the step."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        both_s = (table.of("compute_s") + waits_s) / step_s
+    told = both_s[np.isfinite(both_s)]
+    return bool(told.size and np.median(told) > _MORE_THAN_STEP)
 
 
 def _waits_for_nobody(table: StepTable) -> bool:

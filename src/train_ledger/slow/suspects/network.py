@@ -6,10 +6,15 @@ longer than before is it the network.
 
 from __future__ import annotations
 
+import numpy as np
+
 from train_ledger.answer import Suspect
 from train_ledger.slow.suspects.view import View, seconds_in_words
+from train_ledger.slow.table import StepTable
 
-__all__ = ["of_communication"]
+__all__ = ["of_communication", "unheard"]
+
+_SHOWN = 4
 
 
 def of_communication(view: View) -> Suspect:
@@ -20,8 +25,22 @@ def of_communication(view: View) -> Suspect:
     words = f"comm_wait_s: {seconds_in_words(now.least)} of a step on the rank that waits least"
     if before is None:
         return Suspect("slow.communication", "not_observed", f"{words}; no earlier steps to compare with")
-    words += f", {seconds_in_words(before.least)} in {view.compared_with}"
+    words += f", {seconds_in_words(before.least)} in {view.compared_with}{_may_be(view.now)}"
     rise_s = now.least - before.least
-    if view.explains(rise_s):
+    if view.explains(rise_s) and view.is_sure("comm_wait_s", np.nanmin):
         return Suspect("slow.communication", "confirmed", words, rise_s)
     return Suspect("slow.communication", "ruled_out", words, rise_s)
+
+
+def unheard(table: StepTable) -> int:
+    """How many ranks of the run tell nothing, each of which may be the one that all others wait for."""
+    return max(0, (table.world_size or 0) - len(table.places))
+
+
+def _may_be(table: StepTable) -> str:
+    silent = unheard(table)
+    if not silent:
+        return ""
+    first = sorted(set(range(table.world_size or 0)) - set(table.ranks))[:_SHOWN]
+    names = ", ".join(map(str, first)) + (", …" if silent > len(first) else "")
+    return f" – or a rank that tells nothing is waited for: {names}"

@@ -108,8 +108,8 @@ def _of_share(view: View, cause: str, name: str) -> Suspect:
         was = f"{seconds_in_words(before.longest)} ({before.longest / view.before_s:.0%})"
         words += f", {was} in {view.compared_with}"
     stands = share >= _STANDING[name]
-    confirmed = view.explains(rise_s) or (stands and (rise_s is None or not view.slower))
-    if not confirmed:
+    rose = view.explains(rise_s) and view.is_sure(name)
+    if not (rose or (stands and (rise_s is None or not view.slower))):
         return Suspect(cause, "ruled_out", words, rise_s)
     return Suspect(cause, "confirmed", words, rise_s if view.slower else now.longest)
 

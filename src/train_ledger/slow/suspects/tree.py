@@ -17,7 +17,7 @@ from train_ledger.slow.peers import Who
 from train_ledger.slow.suspects.cards import Cards, of_clocks, of_links
 from train_ledger.slow.suspects.few import beside_peers, of_software
 from train_ledger.slow.suspects.memory import of_fragmentation, of_host_memory
-from train_ledger.slow.suspects.network import of_communication
+from train_ledger.slow.suspects.network import of_communication, unheard
 from train_ledger.slow.suspects.remedies import PART_OF_PHASE, remedy
 from train_ledger.slow.suspects.timed import of_checkpoint, of_data, of_gc, of_logging
 from train_ledger.slow.suspects.view import OWN, View, seconds_in_words
@@ -36,14 +36,40 @@ class Beside:
     saves_s: tuple[float, ...] = ()
 
 
-def suspects(view: View, who: Who, alerts: Alerts, beside: Beside) -> SlowAnswer:
-    """The one answer; nobody is named but by `who`."""
+def suspects(view: View, who: Who, alerts: Alerts, beside: Beside, was: Who | None = None) -> SlowAnswer:
+    """The one answer; nobody is named but by `who`, who dragged before steps became slower by `was`."""
     of_all = _of_all(view, beside)
+    who = _by_cards(who, beside.cards, alerts)
+    explained = any(it.verdict == "confirmed" for it in of_all)
+    if _as_ever(view, who, was) and (explained or who.kind not in ("rank", "host")):
+        reason = f"{who.reason} – as before steps became slower"
+        if who.kind in ("stage", "sequence"):
+            of_all = (*of_all, Suspect(_OF_KIND[who.kind], "ruled_out", reason))
+        who = Who("nobody", reason, cost=who.cost, steps=who.steps)
     if who.kind in ("rank", "host"):
         cause, told = _few(view, who, alerts, beside, of_all)
     else:
         cause, told = _all(view, who, alerts, beside, of_all)
     return _answer(view, who, cause, told)
+
+
+def _by_cards(who: Who, cards: Cards, alerts: Alerts) -> Who:
+    """Whom figures alone do not name, since as many others differ from them: theirs are the slow cards."""
+    named = who.otherwise
+    if named is None:
+        return who
+    slow = of_clocks(cards, named.ranks, alerts)
+    if slow.verdict != "confirmed" or 2 * len(slow.ranks) < len(named.ranks):
+        return who
+    others = of_clocks(cards, named.victims, alerts)
+    return named if others.verdict == "ruled_out" else who
+
+
+def _as_ever(view: View, who: Who, was: Who | None) -> bool:
+    """Whether what `who` says was so before steps became slower, and is not why they did."""
+    if was is None or was.kind != who.kind or not set(who.ranks) <= set(was.ranks):
+        return False
+    return not view.explains(who.cost * view.now_s - was.cost * (view.before_s or 0.0))
 
 
 def _of_all(view: View, beside: Beside) -> tuple[Suspect, ...]:
@@ -85,7 +111,7 @@ def _all(
 ) -> tuple[str, tuple[Suspect, ...]]:
     if who.kind in _OF_KIND:
         chosen = Suspect(_OF_KIND[who.kind], "confirmed", who.reason, who.cost * view.now_s)
-        if not view.slower or not _larger(of_all, chosen):
+        if not _larger(of_all, chosen):
             return chosen.cause, (chosen, *(it for it in of_all if it.cause != chosen.cause))
     links = of_links(beside.cards, view.now.ranks)
     named = max(
@@ -104,10 +130,12 @@ def _all(
 
 
 def _larger(of_all: Sequence[Suspect], chosen: Suspect) -> bool:
-    """Whether something else takes more of the step than what was there all the time."""
+    """Whether something else takes more of the step; saves that became slower are news, layouts are not."""
+    rivals = [it for it in of_all if it.verdict == "confirmed" and it.cause != chosen.cause]
+    is_layout = chosen.cause == "slow.stage_imbalance"
     return any(
-        it.verdict == "confirmed" and it.cause != chosen.cause and (it.rise_s or 0.0) > (chosen.rise_s or 0.0)
-        for it in of_all
+        (it.rise_s or 0.0) > (chosen.rise_s or 0.0) or (is_layout and it.cause == "slow.checkpoint")
+        for it in rivals
     )
 
 
@@ -163,6 +191,8 @@ def _confidence(view: View, who: Who, cause: str, told: Sequence[Suspect]) -> Co
         unread = any(it.cause == "slow.straggler.clock" and it.verdict == "not_observed" for it in told)
         has_cards = any(place.uuid for place in view.now.places)
         return "medium" if cause == "slow.straggler.software" and unread and has_cards else "high"
+    if cause == "slow.communication" and unheard(view.now):
+        return "low"
     rivals = [it for it in told if it.verdict == "confirmed" and it.cause != cause]
     most = (chosen.rise_s or 0.0) >= 0.6 * view.rise_s if view.slower else False
     return "high" if most and not rivals else "medium"

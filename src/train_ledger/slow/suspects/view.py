@@ -41,6 +41,8 @@ PARTS = ("data_wait_s", "log_s", "gc_s", "ckpt_s", "comm_wait_s", OWN)
 _CLIPPED_AT = 0.98
 _SHORTEST_RISE = 0.02
 _LEAST_SHARE = 0.3
+_FEWEST_WHOLE = 10
+_SURE = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +76,12 @@ def typical(series: Floats) -> float:
 
 def seconds_in_words(seconds: float | None) -> str:
     """
-    >>> seconds_in_words(0.00312), seconds_in_words(12.04), seconds_in_words(None)
-    ('3.1 ms', '12 s', 'unknown')
+    >>> seconds_in_words(0.00312), seconds_in_words(0.0998), seconds_in_words(12.04), seconds_in_words(None)
+    ('3.1 ms', '0.0998 s', '12 s', 'unknown')
     """
     if seconds is None or not math.isfinite(seconds):
         return "unknown"
-    return f"{seconds * 1000:.2g} ms" if abs(seconds) < 0.1 else f"{seconds:.3g} s"
+    return f"{seconds * 1000:.2g} ms" if abs(seconds) < 0.0995 else f"{seconds:.3g} s"
 
 
 @dataclass(frozen=True)
@@ -136,6 +138,18 @@ class View:
             return False
         return rise_s >= max(_LEAST_SHARE * self.rise_s, _SHORTEST_RISE * self.before_s)
 
+    def is_sure(self, name: str, figure: Callable[..., Any] = np.nanmax) -> bool:
+        """Whether a part became longer by more than the mean of so few steps does by chance.
+
+        On the rank that took longest in each step, or by another figure over the ranks.
+        """
+        tables = [table for table in (self.now, self.before) if table is not None]
+        told = [values for table in tables if (values := _told(table, name, figure)) is not None]
+        if len(told) < 2:
+            return True
+        variance = sum(float(values.var()) / len(values) for values in told)
+        return bool(told[0].mean() - told[1].mean() >= _SURE * math.sqrt(variance))
+
     @property
     def parts(self) -> Mapping[str, Mapping[str, Mapping[str, float | None]]]:
         """As `SlowAnswer.parts`."""
@@ -168,10 +182,9 @@ def _level(table: StepTable, name: str) -> Level | None:
     values = values_of(table, name)
     if values is None:
         return None
-    wanted = _counted(table, name)
-    if not wanted.any() or not np.isfinite(values[:, wanted]).any():
+    chosen = _chosen(table, name, values)
+    if not np.isfinite(chosen).any():
         return None
-    chosen = values[:, wanted]
     # A pause that comes now and then is told by the mean alone.
     figure = _mean if name in ("gc_s", "ckpt_s") else typical
     return Level(
@@ -181,10 +194,29 @@ def _level(table: StepTable, name: str) -> Level | None:
     )
 
 
+def _chosen(table: StepTable, name: str, values: Floats) -> Floats:
+    """The steps that count; of waits, if enough, those that all told: who is not heard may wait least."""
+    chosen = values[:, _counted(table, name)]
+    if name != "comm_wait_s":
+        return chosen
+    whole = np.isfinite(chosen[np.isfinite(chosen).any(axis=1)]).all(axis=0)
+    return chosen[:, whole] if whole.sum() >= _FEWEST_WHOLE else chosen
+
+
 def _counted(table: StepTable, name: str) -> Flags:
     if name == "ckpt_s":
         return ~(table.marks.restart | table.marks.warm_up)
     return table.steady
+
+
+def _told(table: StepTable, name: str, figure: Callable[..., Any]) -> Floats | None:
+    """A part's seconds of each step by a figure over the ranks; None where nobody tells it."""
+    values = values_of(table, name)
+    if values is None:
+        return None
+    found = over_ranks(figure, _chosen(table, name, values))
+    found = found[np.isfinite(found)]
+    return found if len(found) > 1 else None
 
 
 def _mean(series: Floats) -> float:

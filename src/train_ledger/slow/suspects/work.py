@@ -17,7 +17,8 @@ def of_more_work(view: View) -> str:
     now, before = _tokens(view.now), None if view.before is None else _tokens(view.before)
     if now is None or before is None or not view.before_s:
         return "unknown"
-    return "none" if now / before >= _AS_MUCH * view.now_s / view.before_s else "unknown"
+    more, longer = now / before - 1, view.now_s / view.before_s - 1
+    return "none" if more >= _AS_MUCH * longer else "unknown"
 
 
 def _tokens(table: StepTable) -> float | None:
