@@ -20,6 +20,8 @@ VERBS = {
     "dump",
     "ask",
     "diagnose",
+    "rank",
+    "coverage",
     "slow",
     "read",
     "watch",

@@ -16,6 +16,7 @@ from train_ledger.answer import ExitCode
 from train_ledger.cli.ask import ask
 from train_ledger.cli.backtest import backtest
 from train_ledger.cli.cost import cost
+from train_ledger.cli.coverage import coverage
 from train_ledger.cli.demo import demo
 from train_ledger.cli.deploy import deploy
 from train_ledger.cli.diagnose import diagnose
@@ -29,6 +30,7 @@ from train_ledger.cli.leave import INTERRUPTED, complain, crash, ends_well, hold
 from train_ledger.cli.lint import lint
 from train_ledger.cli.nsys import nsys
 from train_ledger.cli.postmortem import postmortem
+from train_ledger.cli.rank import rank
 from train_ledger.cli.read import read
 from train_ledger.cli.runbook import runbook
 from train_ledger.cli.slow import slow
@@ -100,6 +102,8 @@ _VERBS = (
     dump,
     ask,
     diagnose,
+    rank,
+    coverage,
     slow,
     read,
     watch,
