@@ -166,6 +166,11 @@ class RunDir:
         return self.path / "requests"
 
     @property
+    def notes(self) -> Path:
+        """What people on call wrote down, a file a note: the ledger folder is the keeper's alone."""
+        return self.path / "notes"
+
+    @property
     def ledger(self) -> Path:
         return self.path / "ledger"
 

@@ -31,6 +31,7 @@ VERBS = {
     "lint",
     "backtest",
     "postmortem",
+    "note",
     "runbook",
     "cost",
     "demo",

@@ -28,6 +28,7 @@ from train_ledger.cli.gantt import gantt
 from train_ledger.cli.hang import hang
 from train_ledger.cli.leave import INTERRUPTED, complain, crash, ends_well, hold_streams, left_by_reader, told
 from train_ledger.cli.lint import lint
+from train_ledger.cli.note import note
 from train_ledger.cli.nsys import nsys
 from train_ledger.cli.postmortem import postmortem
 from train_ledger.cli.rank import rank
@@ -115,6 +116,7 @@ _VERBS = (
     gantt,
     runbook,
     postmortem,
+    note,
     cost,
     demo,
 )

@@ -19,29 +19,39 @@ def postmortem(
         str | None, typer.Option(metavar="ID", help="Which incident; the latest if none.", show_default=False)
     ] = None,
     output: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write to this file instead.", show_default=False)
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write to this file instead: FILE.md, or a page as FILE.html.",
+            show_default=False,
+        ),
     ] = None,
     json: Json = False,
 ) -> int:
     """Draft the postmortem of an incident.
 
-    Markdown, made from the journal of the run: timeline, cost, cause, and what is left for people to fill in.
+    Made of the journal of the run, what people noted (train-ledger note), its accounts, signals and logs:
+    impact, timeline with the source of every line, cause, detection, recovery, and what to improve.
 
     \b
     Example:
       train-ledger postmortem runs/r42 --output postmortem.md
+      train-ledger postmortem runs/r42 --output postmortem.html
     """
-    from train_ledger import config, ops
+    from train_ledger import config, render
     from train_ledger.cli.output import show, write_file
-    from train_ledger.render import as_json
+    from train_ledger.ops.postmortem import as_markdown, as_record, report_of_postmortem
+    from train_ledger.ops.postmortem import postmortem as drafted
     from train_ledger.run_dir import RunDir
 
     run_dir = RunDir.existing(run)
-    markdown = ops.postmortem(run_dir, config.load(run_dir), incident=incident)
+    draft = drafted(run_dir, config.load(run_dir), incident=incident)
     if output is not None:
-        write_file(output, markdown.encode())
+        is_page = output.suffix.lower() in (".html", ".htm")
+        text = render.as_html(report_of_postmortem(draft)) if is_page else as_markdown(draft)
+        write_file(output, text.encode())
     if json:
-        show(as_json({"incident": incident or ops.latest_incident(run_dir), "markdown": markdown}))
+        show(render.as_json(as_record(draft)))
     elif output is None:
-        show(markdown)
+        show(as_markdown(draft))
     return ExitCode.NOTHING_WRONG

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from train_ledger.answer import Diagnosis
 from train_ledger.config import Config
-from train_ledger.ops import postmortem
+from train_ledger.ops.postmortem import as_markdown, postmortem
 from train_ledger.render import Picture, as_html, as_json
 from train_ledger.run_dir import RunDir, RunDirError, write_atomically
 
@@ -34,7 +34,8 @@ def write_draft(run_dir: RunDir, config: Config, incident: str) -> str:
     """Write the postmortem draft again from what the journal holds now; one line for people about it."""
     draft = run_dir.reports / f"{incident}.md"
     try:
-        write_atomically(draft, postmortem(run_dir, config, incident=incident).encode())
+        told = postmortem(run_dir, config, incident=incident, of_journal_alone=True)
+        write_atomically(draft, as_markdown(told).encode())
     except (OSError, RunDirError) as error:
         return f"the postmortem draft could not be written: {error}"
     return f"postmortem draft {draft}"

@@ -3,7 +3,8 @@ import pytest
 from train_ledger.answer import Diagnosis, Impact, RuledOut, to_json
 from train_ledger.config import Config
 from train_ledger.ledger import Journal
-from train_ledger.ops import postmortem
+from train_ledger.ops.postmortem import as_markdown
+from train_ledger.ops.postmortem import postmortem as drafted
 from train_ledger.run_dir import RunDir, RunDirError
 
 T = 1_800_000_000.0
@@ -12,6 +13,11 @@ T = 1_800_000_000.0
 @pytest.fixture
 def run(tmp_path):
     return RunDir(tmp_path / "r42")
+
+
+def postmortem(run, config, **wanted):
+    """As a person reads it."""
+    return as_markdown(drafted(run, config, **wanted))
 
 
 def write(run, *entries):
@@ -52,17 +58,18 @@ def an_incident(name="i1", **diagnosis):
 def test_the_draft_of_a_job_without_gpus_tells_of_time_alone(run):
     write(run, *an_incident(impact={"wall_s": 100.0, "gpu_hours": None, "cost": None}))
     draft = postmortem(run, Config())
-    assert "- Until the verdict: 100 s without a step\n- Cost: the ranks say of no GPU\n" in draft
+    assert "- in all: 1 min 36 s (until the last entry; no record says that it is back at its step)" in draft
+    assert "- cost: the ranks say of no GPU\n" in draft
 
 
 def test_the_draft_tells_impact_timeline_cause_and_detection(run):
     write(run, *an_incident())
     draft = postmortem(run, Config())
     assert draft.startswith("# 2027-01-15 r42 hung at step 41 (rank 3 on node001)\n")
-    assert "- Until the verdict: 100 s without a step, 28.400 GPU-hours" in draft
-    assert "- Cost: 71.10 USD" in draft
+    assert "- in all: 1.6 min × 1,022 GPUs = 27.111 GPU-hours (until the last entry; no record" in draft
+    assert "- cost: 67.87 USD" in draft
     assert "- 08:01:30  TrainingStepStalled fired (page): r42: no step" in draft
-    assert "hang.host: a rank stands in host code, by its stack; confidence high." in draft
+    assert "hang.host: a rank stands in host code, by its stack; confidence high\n" in draft
     assert "- ruled out: hang.rank_died – all live" in draft
     assert "- from the last step to the page: 95.5 s" in draft
 

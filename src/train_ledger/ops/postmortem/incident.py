@@ -1,0 +1,123 @@
+"""Which entries of the journal are of one incident, and what of them is understood?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from train_ledger.answer import Diagnosis
+from train_ledger.ledger import journal
+from train_ledger.ops.journal_values import Taker
+from train_ledger.run_dir import RunDir, RunDirError
+
+__all__ = ["Entry", "Happened", "Incident", "incident_of", "latest_incident"]
+
+Entry = Mapping[str, Any]
+_Numbered = tuple[int, Entry]
+_OF_THE_RUN = ("state_changed", "traces_taken")
+
+
+@dataclass(frozen=True, slots=True)
+class Happened:
+    """One entry of the incident, as far as it is understood; `line` is that of the journal."""
+
+    kind: str
+    t: float | None
+    entry: Entry
+    line: int
+    verdict: Diagnosis | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """An incident and what was journalled from its first entry to its last, or until now.
+
+    `left_out` counts lines that could not be read, `not_understood` values that made no sense.
+    """
+
+    id: str
+    happened: tuple[Happened, ...]
+    is_closed: bool
+    left_out: int = 0
+    not_understood: int = 0
+
+    @property
+    def verdict(self) -> Diagnosis | None:
+        """The last one: what was found while it was looked at again is nearest the truth."""
+        return next((it.verdict for it in reversed(self.happened) if it.verdict), None)
+
+    @property
+    def verdict_line(self) -> int | None:
+        """The line of the journal in which it stands."""
+        return next((it.line for it in reversed(self.happened) if it.verdict), None)
+
+    @property
+    def opened_t(self) -> float | None:
+        return self.happened[0].t
+
+    @property
+    def last_t(self) -> float | None:
+        return max((it.t for it in self.happened if it.t is not None), default=None)
+
+    @property
+    def alerts(self) -> tuple[str, ...]:
+        """The names of the alerts that fired, each once, in the order of time."""
+        names = (it.entry.get("alert") for it in self.happened if it.kind == "alert_fired")
+        return tuple(dict.fromkeys(name for name in names if isinstance(name, str)))
+
+    def first(self, kind: str, since_t: float | None = None) -> Happened | None:
+        """The first entry of a kind, from `since_t` on."""
+        of_kind = (it for it in self.happened if it.kind == kind and it.t is not None)
+        return next((it for it in of_kind if since_t is None or (it.t or 0.0) >= since_t), None)
+
+
+def incident_of(run_dir: RunDir, name: str | None = None) -> Incident:
+    """The incident of that name (None: the latest).
+
+    Raises RunDirError where the journal holds no incident, or none of that name, and JournalError where it
+    cannot be read.
+    """
+    entries, unreadable = journal.numbered(run_dir.journal)
+    known = _incidents(entries)
+    if not known:
+        raise RunDirError(f"{run_dir.journal}: holds no incident; a postmortem is written about one")
+    chosen = name or known[-1]
+    if chosen not in known:
+        raise RunDirError(f"{run_dir.journal}: holds no incident {chosen}; there are {', '.join(known)}")
+    taker = Taker()
+    own = [number for number, (_, entry) in enumerate(entries) if _name(entry) == chosen]
+    is_closed = any(entries[number][1].get("kind") == "incident_closed" for number in own)
+    end = own[-1] if is_closed else len(entries) - 1
+    happened = tuple(_happened(it, taker) for it in _between(entries, own[0], end, chosen))
+    nameless = sum(entry.get("incident") is not None and _name(entry) is None for _, entry in entries)
+    return Incident(chosen, happened, is_closed, len(unreadable) + nameless, taker.left_out)
+
+
+def latest_incident(run_dir: RunDir) -> str | None:
+    """The incident that was opened last; None where there was none."""
+    return next(reversed(_incidents(journal.numbered(run_dir.journal).entries)), None)
+
+
+def _between(entries: Sequence[_Numbered], start: int, end: int, incident: str) -> Iterable[_Numbered]:
+    """The incident's own entries, and what the run did meanwhile."""
+    for line, entry in entries[start : end + 1]:
+        if _name(entry) == incident or entry.get("kind") in _OF_THE_RUN:
+            yield line, entry
+
+
+def _incidents(entries: Iterable[_Numbered]) -> list[str]:
+    opened = (_name(entry) for _, entry in entries if entry.get("kind") == "incident_opened")
+    return list(dict.fromkeys(incident for incident in opened if incident is not None))
+
+
+def _name(entry: Entry) -> str | None:
+    incident = entry.get("incident")
+    return str(incident) if isinstance(incident, str) or type(incident) is int else None
+
+
+def _happened(numbered: _Numbered, taker: Taker) -> Happened:
+    line, entry = numbered
+    kind = str(entry.get("kind"))
+    verdict = taker.diagnosis(entry) if kind == "verdict" else None
+    return Happened(kind, taker.moment(entry), entry, line, verdict)

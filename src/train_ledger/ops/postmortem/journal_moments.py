@@ -1,0 +1,73 @@
+"""What did the keeper see and do, line by line?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from train_ledger.answer import Diagnosis
+from train_ledger.ledger.notes import Note
+from train_ledger.ops.postmortem.incident import Entry, Happened, Incident
+from train_ledger.ops.postmortem.moment import Moment
+from train_ledger.render import ranks_in_words
+
+__all__ = ["accused", "journal_moments", "note_moments"]
+
+_KEEPER = "the keeper's clock"
+
+
+def journal_moments(incident: Incident) -> Iterable[Moment]:
+    """The entries of the incident in words; a kind that is of no interest to people is not told."""
+    for it in incident.happened:
+        source = f"ledger/journal.jsonl:{it.line}"
+        if it.verdict:
+            yield Moment(it.t, f"verdict: {it.verdict.cause}, {accused(it.verdict)}", source, _KEEPER)
+        elif say := _SAID.get(it.kind):
+            yield Moment(it.t, say(it), source, _KEEPER)
+
+
+def note_moments(notes: Iterable[Note]) -> Iterable[Moment]:
+    """What people wrote down, with who says so and when it was written."""
+    for it in notes:
+        late_s = it.written_t - it.t
+        clock = f"as {it.by} says, written {late_s / 60:.0f} min later" if late_s >= 60 else "their own clock"
+        said = "decision: " if it.decision else ""
+        yield Moment(it.t, f"{said}{it.text} (noted by {it.by})", it.source, clock, host=it.host or None)
+
+
+def accused(verdict: Diagnosis) -> str:
+    """Whom a verdict names, with their hosts; "nobody accused"."""
+    if not verdict.ranks:
+        things = [*(f"host {host}" for host in verdict.hosts), *(f"GPU {gpu}" for gpu in verdict.gpus)]
+        return ", ".join(things) or "nobody accused"
+    on = f" on {', '.join(verdict.hosts)}" if verdict.hosts else ""
+    return f"{ranks_in_words(verdict.ranks).replace(',', ', ')}{on}"
+
+
+def _state(it: Happened) -> str:
+    entry = it.entry
+    step, attempt = entry.get("step"), entry.get("attempt")
+    place = f"before step 1 of attempt {attempt}" if step is None else f"at step {step}, attempt {attempt}"
+    return f"the run is {entry.get('state')} {place}"
+
+
+def _of(words: str, key: str) -> Callable[[Happened], str]:
+    return lambda it: f"{words}{it.entry.get(key)}"
+
+
+def _fired(it: Happened) -> str:
+    entry: Entry = it.entry
+    return f"{entry.get('alert')} fired ({entry.get('level')}): {entry.get('summary')}"
+
+
+_SAID: Mapping[str, Callable[[Happened], str]] = {
+    "incident_opened": _of("incident opened by ", "alert"),
+    "alert_fired": _fired,
+    "alert_resolved": lambda it: f"{it.entry.get('alert')} resolved",
+    "notification_intended": lambda it: "page handed over for delivery",
+    "notification_done": _of("page: ", "outcome"),
+    "response_started": lambda it: "dumps and stacks requested from the ranks",
+    "response_done": _of("", "summary"),
+    "response_failed": _of("the first answers failed: ", "error"),
+    "incident_closed": lambda it: "incident closed",
+    "state_changed": _state,
+}

@@ -1,0 +1,149 @@
+"""How long did each part of the recovery take?
+
+The parts are bounded by marks: the last step, the page, the dumps, the decision, the start of the new
+attempt, the load, the step once reached. A mark is taken from the journal and the notes where
+they have it, else from the accounts; where neither has, the two parts beside it are not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from train_ledger.ledger.accounts import PARTS, Accounts, Recovery
+from train_ledger.ledger.notes import Note
+from train_ledger.ops.postmortem.incident import Incident
+
+__all__ = ["Split", "split"]
+
+_SLACK_S = 60.0
+_ENDS = ("paged", "dumped", "decided", "started", "loaded", "over")
+"""The mark that ends each of `PARTS`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """When the run stood still and each mark after it (unix s, None: not known), and seconds of each part.
+
+    `first_step_t` is when the new attempt completed a step. `redone_steps` is None where nothing tells;
+    `recoveries` are the accounts' own that lie in the incident.
+    """
+
+    stood_t: float | None
+    marks: Mapping[str, float | None]
+    parts_s: Mapping[str, float | None]
+    first_step_t: float | None = None
+    redone_steps: int | None = None
+    resumed_step: int | None = None
+    recoveries: tuple[Recovery, ...] = field(default=())
+
+    @property
+    def over_t(self) -> float | None:
+        return self.marks.get("over")
+
+    @property
+    def down_s(self) -> float | None:
+        """From the last step to the next one."""
+        return _between(self.stood_t, self.first_step_t)
+
+    @property
+    def redo_s(self) -> float | None:
+        """From the next step until the step once reached was passed."""
+        return _between(self.first_step_t, self.over_t)
+
+    @property
+    def whole_s(self) -> float | None:
+        return _between(self.stood_t, self.over_t)
+
+
+def split(incident: Incident, notes: Iterable[Note], accounts: Accounts | None) -> Split:
+    """The marks of an incident and what lies between them."""
+    verdict = incident.verdict
+    found_t = verdict.since_t if verdict else None
+    own = _recoveries(incident, found_t, accounts)
+    stood_t = found_t if found_t is not None else own[0].interruption.t if own else None
+    told = _told(incident, notes, stood_t)
+    counted = _counted(own[0]) if own else {}
+    marks: dict[str, float | None] = {}
+    for name in _ENDS:
+        mark = told.get(name)
+        marks[name] = mark if mark is not None else counted.get(name)
+    if own and own[-1].over_t is not None:
+        marks["over"] = own[-1].over_t
+    return Split(
+        stood_t=stood_t,
+        marks=marks,
+        parts_s=_parts(stood_t, marks),
+        first_step_t=own[-1].first_step_t if own else told.get("stepping"),
+        redone_steps=sum(it.redone_steps for it in own) if own else None,
+        resumed_step=own[-1].resumed_step if own else None,
+        recoveries=own,
+    )
+
+
+def _recoveries(incident: Incident, stood_t: float | None, accounts: Accounts | None) -> tuple[Recovery, ...]:
+    """Those that began after the run stood still and before the incident was over."""
+    begin = stood_t if stood_t is not None else incident.opened_t
+    if accounts is None or begin is None:
+        return ()
+    end = incident.last_t if incident.is_closed and incident.last_t is not None else float("inf")
+    return tuple(it for it in accounts.recoveries if begin - _SLACK_S <= it.interruption.t <= end)
+
+
+def _told(incident: Incident, notes: Iterable[Note], stood_t: float | None) -> dict[str, float | None]:
+    """Marks by the journal and the notes."""
+    paged = incident.first("notification_intended", stood_t) or incident.first("alert_fired", stood_t)
+    dumped = incident.first("response_done", paged.t if paged else stood_t)
+    decided = [it.t for it in notes if it.decision and (stood_t is None or it.t >= stood_t)]
+    states = {name: _state_t(incident, name, stood_t) for name in ("restarting", "recovering", "running")}
+    begun_t = states["restarting"] or states["recovering"]
+    return {
+        "paged": paged.t if paged else None,
+        "dumped": dumped.t if dumped else None,
+        "decided": min(decided) if decided else None,
+        "started": states["restarting"],
+        "stepping": states["recovering"],
+        "over": states["running"] if begun_t is not None else None,
+    }
+
+
+def _state_t(incident: Incident, state: str, since_t: float | None) -> float | None:
+    """When the run came into a state for the first time after it stood still, in a new attempt."""
+    for it in incident.happened:
+        if it.kind == "state_changed" and it.entry.get("state") == state and it.t is not None:
+            attempt = it.entry.get("attempt")
+            if (since_t is None or it.t >= since_t) and isinstance(attempt, int) and attempt > 0:
+                return it.t
+    return None
+
+
+def _counted(recovery: Recovery) -> dict[str, float]:
+    """Marks by the accounts, from the last step on and from the end back, as far as parts are known."""
+    found: dict[str, float] = {}
+    t = recovery.interruption.t
+    for part, mark in zip(PARTS, _ENDS, strict=True):
+        length_s = recovery.parts_s.get(part)
+        if length_s is None:
+            break
+        found[mark] = t = t + length_s
+    if recovery.over_t is None:
+        return found
+    found["over"] = t = recovery.over_t
+    for part, mark in zip(reversed(PARTS), (*reversed(_ENDS[:-1]), ""), strict=True):
+        length_s = recovery.parts_s.get(part)
+        if length_s is None or not mark:
+            break
+        t -= length_s
+        found.setdefault(mark, t)
+    return found
+
+
+def _parts(stood_t: float | None, marks: Mapping[str, float | None]) -> dict[str, float | None]:
+    """Between neighbouring marks; a mark that lies before its neighbour bounds nothing."""
+    bounds: Sequence[float | None] = (stood_t, *(marks.get(name) for name in _ENDS))
+    return {part: _between(*pair) for part, pair in zip(PARTS, pairwise(bounds), strict=True)}
+
+
+def _between(begin: float | None, end: float | None) -> float | None:
+    return None if begin is None or end is None or end < begin else end - begin
