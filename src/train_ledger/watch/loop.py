@@ -72,6 +72,6 @@ def _page(keeper: Keeper, host: str, port: int | None, console: Console) -> Iter
         return
     from train_ledger.watch.view import serve_view  # a keeper without a page loads no web server
 
-    with serve_view(keeper, host, port) as address:
+    with serve_view(keeper, host, port, console.remark) as address:
         console.remark(f"web page on {address}")
         yield

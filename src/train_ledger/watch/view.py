@@ -5,20 +5,29 @@ A room of its own, so that a keeper without a page loads no web server.
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 
 from train_ledger.dash.page import PageView, serve
+from train_ledger.watch.history_keeping import HistoryKeeping
 from train_ledger.watch.keeper import Keeper
 
 __all__ = ["serve_view", "view"]
 
 
-def serve_view(keeper: Keeper, host: str, port: int) -> AbstractContextManager[str]:
-    """Serve a keeper's page while the context lasts; yields its URL.
+@contextmanager
+def serve_view(
+    keeper: Keeper, host: str, port: int, remark: Callable[[str], None] = lambda _: None
+) -> Iterator[str]:
+    """Serve a keeper's page and keep the history that is drawn on it; yields its URL.
 
     Raises OSError where the address cannot be had.
     """
-    return serve(lambda: view(keeper), host, port)
+    with (
+        closing(HistoryKeeping(keeper.run_dir, remark)) as history,
+        serve(lambda: view(keeper), host, port, history=history) as address,
+    ):
+        yield address
 
 
 def view(keeper: Keeper) -> PageView:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from dash.page.histories import KEPT, Kept, restarted
 from dash.page.views import HOSTILE, healthy, hung
 from train_ledger.dash.page import PageView, serve
 
@@ -101,4 +102,59 @@ def test_a_thousand_ranks_open_in_a_moment(browser: Any) -> None:
         again = Open(browser, url, viewport={"width": 1400, "height": 1000})
         assert min(opened.opened_s, again.opened_s) < 2
         assert opened.page.locator("svg.map rect").count() == 1024
+        assert opened.complaints == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_curves_and_strips_are_drawn_and_nothing_is_complained_of(
+    browser: Any, tmp_path: Path, scheme: str
+) -> None:
+    with serve(hung, port=0, history=KEPT) as url:
+        opened = Open(browser, url, viewport={"width": 1400, "height": 1000}, color_scheme=scheme)
+        opened.page.locator("#curves .main-svg").first.wait_for(timeout=20000)
+        opened.page.locator("#strips canvas").first.wait_for(timeout=20000)
+        assert opened.page.locator("#curves figcaption").all_inner_texts() == [
+            "loss",
+            "own work, waiting in collectives, waiting for data",
+        ]
+        assert "highest now: rank 5" in opened.page.locator("#strip_compute_s p").inner_text()
+        assert "shaded: steps done once more" in opened.page.locator("#read").inner_text()
+        assert opened.page.evaluate("document.documentElement.scrollWidth") <= 1400
+        assert opened.complaints == []
+
+
+def test_who_looks_closer_gets_finer_steps(browser: Any) -> None:
+    with serve(hung, port=0, history=Kept(restarted(ranks=1, steps=5000))) as url:
+        opened = Open(browser, url, viewport={"width": 1400, "height": 1000})
+        opened.page.locator("#curves .main-svg").first.wait_for(timeout=20000)
+        asked: list[str] = []
+        opened.page.on("request", lambda request: asked.append(request.url))
+        opened.page.evaluate(
+            "Plotly.relayout(document.querySelector('#curves .js-plotly-plot'), "
+            "{'xaxis.range[0]': 1000, 'xaxis.range[1]': 1100})"
+        )
+        deadline = time.monotonic() + 20
+        while not any("first=1000" in url and "last=1100" in url for url in asked):
+            assert time.monotonic() < deadline, asked
+            opened.page.wait_for_timeout(100)
+        opened.page.locator("#read", has_text="double click shows all again").wait_for(timeout=10000)
+        assert opened.complaints == []
+
+
+def test_a_thousand_ranks_are_drawn_as_fast_as_eight(browser: Any) -> None:
+    """Updates hold up the page's own thread for less than a tenth of a second."""
+    history = Kept(restarted(ranks=1024, steps=40))
+    with serve(lambda: hung(ranks=1024, culprit=700), port=0, history=history, interval_s=0.5) as url:
+        opened = Open(browser, url, viewport={"width": 1400, "height": 1000})
+        opened.page.locator("#strips canvas").first.wait_for(timeout=30000)
+        assert opened.page.evaluate("document.querySelector('#strip_compute_s canvas').height") == 1024
+        took_ms = [
+            opened.page.evaluate(
+                "async () => { const answer = await (await fetch('/api/strips')).json();"
+                "const began = performance.now(); drawStrip(answer.ranks[0], 'rank', (at) => at);"
+                "return performance.now() - began; }"
+            )
+            for _ in range(5)
+        ]
+        assert min(took_ms) < 100
         assert opened.complaints == []

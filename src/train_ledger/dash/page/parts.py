@@ -7,11 +7,12 @@ next; then how the run stands.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from train_ledger.dash.judge import Alert
 from train_ledger.dash.page.markup import Child, Safe, element, join, moment
+from train_ledger.dash.page.plots import plotly_marker
 from train_ledger.dash.page.ranks import rank_list_part, ranks_part
 from train_ledger.dash.page.verdict import verdict_part
 from train_ledger.dash.page.view import PageView, headline, rank_rows
@@ -27,8 +28,8 @@ _TOLD = 300
 _LEFT, _RIGHT = ("verdict", "clock", "ranks", "rank_list", "unobserved"), ("alerts", "journal")
 
 
-def document(view: PageView) -> str:
-    """The whole page, complete without any script."""
+def document(view: PageView, *, drawn: bool = False) -> str:
+    """The whole page, complete without any script; `drawn` leaves room for the curves, which need one."""
     made = parts(view)
     main = join(
         element("div", *(element("section", made[name], id=name) for name in names), class_="column")
@@ -43,16 +44,38 @@ def document(view: PageView) -> str:
             element("link", rel="icon", href="/static/icon.svg"),
             element("link", rel="stylesheet", href="/static/page.css"),
             element("script", src="/static/page.js", defer=True),
+            *(_plot_scripts() if drawn else ()),
         )
     )
     links = join(
         (element("a", "state as JSON", href="/api/state"), " · ", element("a", "metrics", href="/metrics"))
     )
+    below = join([_plots()] if drawn else [])
     return (
         f'<!doctype html>\n<html lang="en"><head>{head}</head><body>'
         f'<header><span class="brand">train-ledger</span> {element("span", view.state.run, class_="run")}'
         f'<span id="link" role="status"></span></header>'
-        f'<main data-t="{view.state.t}">{main}</main><footer>{links}</footer></body></html>\n'
+        f'<main data-t="{view.state.t}">{main}</main>{below}<footer>{links}</footer></body></html>\n'
+    )
+
+
+def _plot_scripts() -> Iterator[Safe]:
+    yield element("link", rel="stylesheet", href="/static/plotly.css", id="plotly.js-style-global")
+    yield element("script", src="/static/plots.js", defer=True)
+
+
+def _plots() -> Safe:
+    """What the script draws into; without one, where the figures themselves are."""
+    figures = element("a", "/api/history", href="/api/history")
+    without = element("noscript", element("p", "Curves need scripts; the figures: ", figures))
+    return element(
+        "section",
+        element("h2", "curves ", element("span", class_="dim", id="read")),
+        without,
+        element("div", id="curves"),
+        element("div", id="strips"),
+        element("span", id=plotly_marker(), hidden=True),
+        id="plots",
     )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 
 import uvicorn
 
+from train_ledger.dash.page.plots import HistorySource
 from train_ledger.dash.page.view import PageView
 from train_ledger.dash.page.web import app
 from train_ledger.dash.server import listening, shown_address
@@ -24,9 +25,12 @@ def serve(
     host: str = "127.0.0.1",
     port: int = DEFAULT_PORT,
     *,
+    history: HistorySource | None = None,
     interval_s: float = 1.0,
 ) -> Iterator[str]:
     """Serve the page from a thread while the context lasts; yields its URL. Port 0 takes a free one.
+
+    `history` is drawn on it, where it is kept.
 
     Raises AddressUnusableError (an OSError) with one line where the address is taken or cannot be used.
     """
@@ -35,7 +39,13 @@ def serve(
         bound = ipaddress.ip_address(socket.getsockname()[0])
         server = uvicorn.Server(
             uvicorn.Config(
-                app(source, loopback=bound.is_loopback, interval_s=interval_s, ending=ending),
+                app(
+                    source,
+                    history=history,
+                    loopback=bound.is_loopback,
+                    interval_s=interval_s,
+                    ending=ending,
+                ),
                 access_log=False,
                 log_config=None,
                 log_level="error",

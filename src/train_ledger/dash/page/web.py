@@ -11,6 +11,7 @@ import dataclasses
 import ipaddress
 import json
 import time
+import zlib
 from collections.abc import AsyncIterator, Callable, Mapping
 from importlib.resources import files
 from threading import Event
@@ -27,6 +28,13 @@ from train_ledger.answer import SCHEMA
 from train_ledger.config import Config
 from train_ledger.dash.exposition import Exposition
 from train_ledger.dash.page.parts import document, parts
+from train_ledger.dash.page.plots import (
+    HistorySource,
+    PlotError,
+    curves_json,
+    plotly_script,
+    strips_json,
+)
 from train_ledger.dash.page.view import PageView, headline
 from train_ledger.fields import written_number
 
@@ -46,7 +54,9 @@ _HEADERS = {
 }
 _STATIC = {
     "page.css": "text/css; charset=utf-8",
+    "plotly.css": "text/css; charset=utf-8",
     "page.js": "text/javascript; charset=utf-8",
+    "plots.js": "text/javascript; charset=utf-8",
     "icon.svg": "image/svg+xml",
 }
 _MOST_STREAMS = 32
@@ -56,19 +66,27 @@ Source = Callable[[], PageView]
 
 
 def app(
-    source: Source, *, loopback: bool = True, interval_s: float = 1.0, ending: Event | None = None
+    source: Source,
+    *,
+    history: HistorySource | None = None,
+    loopback: bool = True,
+    interval_s: float = 1.0,
+    ending: Event | None = None,
 ) -> Starlette:
     """The page as an ASGI application; `source` is asked for what to show, from the server's thread.
 
-    `loopback` says that it is bound to the loopback, and then other host names are refused. Open pages are
-    sent what changed every `interval_s`, until `ending` is set.
+    `history` is drawn beside it, where it is kept. `loopback` says that it is bound to the loopback, and then
+    other host names are refused. Open pages are sent what changed every `interval_s`, until `ending` is set.
     """
-    page = _Page(source, interval_s, ending or Event())
+    page = _Page(source, interval_s, ending or Event(), history)
     routes = [
         Route("/", page.whole),
         Route("/events", page.events),
         Route("/api/state", page.state),
+        Route("/api/history", page.curves),
+        Route("/api/strips", page.strips),
         Route("/metrics", page.metrics),
+        Route("/static/plotly.min.js", _plotly),
         *(Route(f"/static/{name}", _static(name, kind)) for name, kind in _STATIC.items()),
     ]
     application = Starlette(routes=routes)
@@ -77,7 +95,10 @@ def app(
 
 
 class _Page:
-    def __init__(self, source: Source, interval_s: float, ending: Event) -> None:
+    def __init__(
+        self, source: Source, interval_s: float, ending: Event, history: HistorySource | None
+    ) -> None:
+        self._history = history
         self._source = source
         self._interval_s = interval_s
         self._ending = ending
@@ -85,10 +106,26 @@ class _Page:
         self._streams = 0
 
     async def whole(self, request: Request) -> Response:
-        return Response(document(self._source()), media_type="text/html; charset=utf-8")
+        drawn = self._history is not None
+        return Response(document(self._source(), drawn=drawn), media_type="text/html; charset=utf-8")
 
     async def state(self, request: Request) -> Response:
         return Response(json.dumps(_state(self._source()), allow_nan=False), media_type="application/json")
+
+    async def curves(self, request: Request) -> Response:
+        return await self._drawn(lambda source: curves_json(source, request.query_params))
+
+    async def strips(self, request: Request) -> Response:
+        return await self._drawn(strips_json)
+
+    async def _drawn(self, made: Callable[[HistorySource], str]) -> Response:
+        """Beside the loop: whoever keeps the history may be reading, and other pages must not wait for it."""
+        if self._history is None:
+            return PlainTextResponse("no history is kept here\n", status_code=404)
+        try:
+            return Response(await asyncio.to_thread(made, self._history), media_type="application/json")
+        except PlotError as error:
+            return PlainTextResponse(f"{error}\n", status_code=400)
 
     async def metrics(self, request: Request) -> Response:
         return PlainTextResponse(self._exposition.text_of_run(self._source().state))
@@ -128,6 +165,16 @@ def _static(name: str, kind: str) -> Callable[[Request], Response]:
     return answer
 
 
+def _plotly(request: Request) -> Response:
+    """It is large and never changes while we run: the browser may keep it."""
+    script = plotly_script()
+    tag = f'"{len(script)}-{zlib.crc32(script):08x}"'
+    headers = {"ETag": tag, "Cache-Control": "private, max-age=86400"}
+    if request.headers.get("if-none-match") == tag:
+        return Response(status_code=304, headers=headers)
+    return Response(script, media_type="text/javascript; charset=utf-8", headers=headers)
+
+
 def _state(view: PageView) -> dict[str, Any]:
     first = headline(view)
     return {"schema": SCHEMA, "verdict": first.text, "tone": first.tone, **_plain(view)}
@@ -157,7 +204,9 @@ class _Guard:
 
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).update(_HEADERS)
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    headers.setdefault(name, value)
             await send(message)
 
         refusal = self._refusal(scope)

@@ -144,6 +144,7 @@ def gpu_strips(history: History) -> tuple[Strip, ...]:
 
 _EXTREME = 8
 _NEWEST = 8
+_CLEARLY = 0.05
 
 
 def _strips(rows: Rows, fields: Sequence[str], order: object) -> Iterable[Strip]:
@@ -157,10 +158,10 @@ def _strips(rows: Rows, fields: Sequence[str], order: object) -> Iterable[Strip]
 
 
 def _extreme(names: Sequence[str], cells: NDArray[np.float64]) -> list[str]:
-    """By the mean of the newest columns, the highest first."""
+    """By the mean of the newest columns, the highest first; none that is not clearly above the middle."""
     newest = cells[:, -_NEWEST:]
     told = ~np.isnan(newest)
     means = np.where(told.any(axis=1), np.nansum(newest, axis=1) / np.maximum(1, told.sum(axis=1)), -np.inf)
-    return [
-        names[place] for place in np.argsort(-means, kind="stable")[:_EXTREME] if np.isfinite(means[place])
-    ]
+    known = means[np.isfinite(means)]
+    limit = np.median(known) + _CLEARLY * abs(np.median(known)) if known.size else np.inf
+    return [names[place] for place in np.argsort(-means, kind="stable")[:_EXTREME] if means[place] > limit]
