@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from train_ledger.answer import NextCommand
 from train_ledger.ops import markdown
-from train_ledger.ops.markdown import inert
+from train_ledger.ops.markdown import inert, markdown_of
+from train_ledger.render.report import Frames, Pair, Point, Report, Section
 
 
 def test_the_examples_hold() -> None:
@@ -41,3 +43,19 @@ def test_no_text_opens_markup_or_a_line(text: str) -> None:
     assert not set(stands) & set("<>\n\r\x1b\x07")
     bare = stands.replace("\\\\", "")
     assert all(bare[at - 1] == "\\" for at, character in enumerate(bare) if character in "`*[]#|~$!")
+
+
+def test_a_report_as_markdown() -> None:
+    report = Report(
+        "r42 *hung*",
+        "trouble",
+        (
+            Section("", (Pair("step", "41"),)),
+            Section("<b>", (Point("rank 3: [a](b)"), Frames(("```", "x")))),
+            Section("next", (NextCommand("why", "train-ledger hang 'a b'"),)),
+        ),
+    )
+    assert markdown_of(report) == (
+        "# r42 \\*hung\\*\n\n- step: 41\n\n## &lt;b&gt;\n\n- rank 3: \\[a\\](b)\n\n    ```\n    x\n\n"
+        "## next\n\n- why:\n\n      train-ledger hang 'a b'\n"
+    )

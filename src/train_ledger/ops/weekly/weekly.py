@@ -1,0 +1,96 @@
+"""What does a report over some days consist of?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from train_ledger.config import Config
+from train_ledger.ledger import journal
+from train_ledger.ledger.accounts import Accounts
+from train_ledger.ops.account import account
+from train_ledger.ops.weekly.firings import firings_of
+from train_ledger.ops.weekly.matters import Matter, matters_of
+from train_ledger.run_dir import RunDir
+
+__all__ = ["RunWeek", "Weekly", "weekly"]
+
+
+@dataclass(frozen=True, slots=True)
+class RunWeek:
+    """One run's matters and its accounts of that time, without their spans.
+
+    `inhibited` counts firings that others explained. `not_read` says what of the journal is missing.
+    """
+
+    run: str
+    path: str
+    matters: tuple[Matter, ...]
+    accounts: Accounts
+    inhibited: int = 0
+    not_read: tuple[str, ...] = ()
+
+    def of_level(self, level: str) -> tuple[Matter, ...]:
+        return tuple(it for it in self.matters if it.level == level)
+
+    @property
+    def effective(self) -> float | None:
+        """The productive share of the time; None where there was none."""
+        wall_s = self.accounts.wall_s
+        return self.accounts.seconds.get("productive", 0.0) / wall_s if wall_s > 0 else None
+
+    @property
+    def lost_gpu_hours(self) -> float | None:
+        hours = self.accounts.gpu_hours
+        return None if hours is None else sum(hours.values()) - hours.get("productive", 0.0)
+
+    @property
+    def lost_cost(self) -> float | None:
+        """What went into no step that counts; None where hours or price are not known."""
+        hours, price = self.lost_gpu_hours, self.accounts.price_per_gpu_hour
+        return None if hours is None or price is None else hours * price
+
+
+@dataclass(frozen=True, slots=True)
+class Weekly:
+    """The report on some runs from `since_t` to `until_t` (unix seconds)."""
+
+    since_t: float
+    until_t: float
+    runs: tuple[RunWeek, ...]
+
+
+def weekly(runs: Sequence[tuple[RunDir, Config]], since_t: float, until_t: float) -> Weekly:
+    """Read the journals and accounts of the runs.
+
+    Raises RunDirError where run.json or the signals of one cannot be used, JournalError where its journal
+    cannot be read.
+    """
+    return Weekly(since_t, until_t, tuple(_of_run(run, config, since_t, until_t) for run, config in runs))
+
+
+def _of_run(run_dir: RunDir, config: Config, since_t: float, until_t: float) -> RunWeek:
+    entries, unreadable = journal.read(run_dir.journal)
+    found = firings_of(entries)
+    inhibited = sum(it.inhibited and it.touches(since_t, until_t) for it in found.firings)
+    return RunWeek(
+        run=run_dir.name_in(run_dir.read_run()),
+        path=str(run_dir.path),
+        matters=matters_of(found, since_t, until_t),
+        accounts=replace(account(run_dir, config, at=until_t, since=since_t), spans=()),
+        inhibited=inhibited,
+        not_read=tuple(_not_read(bool(entries), len(unreadable), found.unknown, found.first_t, since_t)),
+    )
+
+
+def _not_read(
+    is_there: bool, unreadable: int, unknown: int, first_t: float | None, since_t: float
+) -> Iterable[str]:
+    if not is_there:
+        yield "no keeper kept a journal of this run, so that no alert of it is known (train-ledger watch RUN)"
+    elif first_t is not None and first_t > since_t:
+        yield "the journal begins later than the time that is reported on"
+    if unreadable:
+        yield f"{unreadable} lines of the journal could not be read"
+    if unknown:
+        yield f"{unknown} alerts in the journal made no sense"

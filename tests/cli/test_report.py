@@ -1,0 +1,97 @@
+"""`train-ledger report`, for the meeting on Monday."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from train_ledger.cli import app
+from train_ledger.dash import Alert, Transition
+from train_ledger.ledger import Journal
+
+T = 1_800_057_600.0
+DAY_S = 86_400.0
+
+
+def _report(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(app, ["report", *map(str, arguments)], catch_exceptions=False)
+
+
+def _entry(kind: Any, name: str, t: float, level: Any = "record", **labels: str) -> dict[str, Any]:
+    alert = Alert(name, level, {"run": "r42", **labels}, t, f"r42: {name} <b>here</b>", 1.0)
+    return {"t": t, "kind": f"alert_{kind}", "transition": Transition(kind, alert, t).to_json()}
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A day of steps, of which an hour was lost, with clocks that were low twice on one host, and a page."""
+    about = {"run": "r42", "world_size": 8, "device": "H100", "gpu_price_per_hour": 2.0}
+    (tmp_path / "run.json").write_text(json.dumps(about))
+    (tmp_path / "signals").mkdir()
+    steps = [T + 600.0 * number for number in range(1, 145) if not 60 <= number < 66]
+    lines = [{"t": t, "step": number, "rank": 0, "loss": 2.0} for number, t in enumerate(steps, 1)]
+    (tmp_path / "signals" / "rank_00000.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\n")
+    journal = Journal(tmp_path / "ledger" / "journal.jsonl")
+    for hour in (3, 9):
+        journal.append(_entry("fired", "GpuClockLow", T + hour * 3600, host="node17", gpu="3", rank="3"))
+        journal.append(
+            _entry("resolved", "GpuClockLow", T + hour * 3600 + 900, host="node17", gpu="3", rank="3")
+        )
+    journal.append(_entry("fired", "TrainingStepStalled", T + 36_300, "page"))
+    journal.append(_entry("resolved", "TrainingStepStalled", T + 40_000, "page"))
+    journal.close()
+    return tmp_path
+
+
+WHEN = ("--at", str(T + DAY_S))
+
+
+def test_what_to_see_to_by_day_and_what_it_cost(run: Path) -> None:
+    told = _report(run, "--since", "1d", *WHEN)
+    assert told.exit_code == 0
+    assert told.stdout.startswith("r42, 2027-01-16 to 2027-01-17: 2 alerts on record in 1 matter, 1 page; ")
+    assert (
+        "- GpuClockLow on node17 (rank 3, GPU 3): 2 times, 30 min 0 s in all; first 01-16 03:00"
+        in told.stdout
+    )
+    assert "effective" in told.stdout
+    assert " USD" in told.stdout
+    assert "train-ledger runbook GpuClockLow" in told.stdout
+
+
+def test_for_a_script(run: Path) -> None:
+    told = json.loads(_report(run, "--since", "1d", *WHEN, "--json").stdout)
+    assert told["schema"] == 1
+    (own,) = told["runs"]
+    assert [(it["name"], it["times"]) for it in own["matters"] if it["level"] == "record"] == [
+        ("GpuClockLow", 2)
+    ]
+    assert sum(own["accounts"]["seconds"].values()) == pytest.approx(DAY_S, abs=601)
+
+
+@pytest.mark.parametrize(("name", "start"), [("week.md", "# r42, "), ("week.html", "<!doctype html>")])
+def test_into_a_file_in_which_no_word_of_a_log_does_anything(run: Path, name: str, start: str) -> None:
+    told = _report(run, "--since", "1d", *WHEN, "--output", run / name)
+    assert (told.exit_code, told.stdout) == (0, "")
+    text = (run / name).read_text()
+    assert text.startswith(start)
+    assert "<b>here" not in text
+
+
+def test_several_runs_each_by_its_name(run: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    other = tmp_path_factory.mktemp("r43")
+    told = _report(run, other, "--since", "1d", *WHEN)
+    assert told.stdout.startswith("2 runs, ")
+    assert "to see to by day – r42" in told.stdout
+    assert "no keeper kept a journal of this run" in told.stdout
+
+
+@pytest.mark.parametrize("since", ["7 days", "0d", "9d9", "2099-01-01T00:00:00Z", "-5d", ""])
+def test_a_time_that_is_none(run: Path, since: str) -> None:
+    told = _report(run, f"--since={since}", *WHEN)
+    assert (told.exit_code, told.stdout) == (2, "")
+    assert told.stderr.count("\n") == 1
