@@ -117,7 +117,7 @@ class _Run:
         return [
             _Attempt(number, us, heard[number], [it for it in self.laps if it.attempt == number])
             for number in sorted(began)
-            if (us := began[number].get(0, min(began[number].values()))) <= self.until_us
+            if (us := began[number].get(self.leads.first, min(began[number].values()))) <= self.until_us
         ]
 
     def _end_of(self, place: int) -> int:
@@ -156,7 +156,7 @@ class _Run:
             if last.attempt < self.attempts[-1].number or tail.gone is not None:
                 covered = durable_step(self.saves, last.last_step)
                 if covered is not None:
-                    lowest = covered
+                    lowest = max(covered, last.base)
         for lap in reversed(self.laps):
             keep.append(min(lap.last_step, lowest))
             lowest = min(lowest, lap.base)

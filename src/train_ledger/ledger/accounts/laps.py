@@ -7,7 +7,6 @@ others tell.
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_right
 from dataclasses import dataclass, field
 from statistics import median, median_high
@@ -66,11 +65,15 @@ class RunLap:
 
 @dataclass(slots=True)
 class Usual:
-    """How long steps usually take: the median of the last steady ones before a place."""
+    """How long steps usually take: the median of the last steady ones before a place.
+
+    `warming_s` has the shorter of the first two, which is all that is known of a lap that got no further.
+    """
 
     places: list[int] = field(default_factory=list)
     durations_s: list[float] = field(default_factory=list)
     earlier_s: list[float] = field(default_factory=list)
+    warming_s: list[float] = field(default_factory=list)
 
     def at(self, place: int) -> float | None:
         """Seconds a step before this one; of the first ones what those after them took; None: not told."""
@@ -78,7 +81,7 @@ class Usual:
         newest = self.durations_s[max(0, before - _USUAL_STEPS) : before]
         known = [*self.earlier_s, *newest][-_USUAL_STEPS:]
         if not known:
-            known = self.durations_s[:_USUAL_STEPS]
+            known = self.durations_s[:_USUAL_STEPS] or self.warming_s
         return median(known) if known else None
 
     @property
@@ -191,14 +194,16 @@ def learn_usual(laps: list[RunLap], paused: list[set[int]]) -> None:
     for lap, skipped in zip(laps, paused, strict=True):
         usual = Usual(earlier_s=earlier)
         steps, times, own = lap.steps, lap.times_us, lap.own_s
-        for place in range(_WARM_UP_STEPS, len(steps)):
+        for place in range(len(steps)):
             if place in skipped or lap.saved_s.get(place, 0.0) > 0:
                 continue
             duration_s = own[place]
-            if not duration_s > 0 or math.isnan(duration_s):
+            if place and not duration_s > 0:  # nan, too
                 duration_s = (times[place] - times[place - 1]) / 1e6 / (steps[place] - steps[place - 1])
-            if duration_s > 0:
+            if duration_s > 0 and place >= _WARM_UP_STEPS:
                 usual.places.append(place)
                 usual.durations_s.append(duration_s)
+            elif duration_s > 0:
+                usual.warming_s = [min(duration_s, *usual.warming_s)] if usual.warming_s else [duration_s]
         lap.usual = usual
         earlier = usual.newest_s

@@ -34,6 +34,7 @@ class Pause:
 def pauses_of(told: Iterable[tuple[int, Happened]]) -> list[Pause]:
     """The pauses that events tell of, each with its time in microseconds on the run's clock, in order."""
     open_: dict[tuple[int | None, str], tuple[int, int]] = {}
+    saving: set[tuple[int | None, int, int | None]] = set()
     found: list[Pause] = []
     for t_us, it in told:
         if not it.phase:
@@ -44,12 +45,14 @@ def pauses_of(told: Iterable[tuple[int, Happened]]) -> list[Pause]:
             found.append(Pause(it.phase, begun[0], None, it.rank, begun[1]))
             del open_[key]
             begun = None
+        if it.name == "ckpt_start":
+            saving.add((it.rank, it.attempt, it.step))
         if it.name in ("phase_start", "ckpt_start", "eval_start"):
             open_.setdefault(key, (t_us, it.attempt))
         elif begun is not None:
             del open_[key]
             found.append(Pause(it.phase, begun[0], _end(it, begun[0], t_us), it.rank, it.attempt))
-        else:
+        elif (it.rank, it.attempt, it.step) not in saving:
             found.extend(_unannounced(it, t_us))
     found += [Pause(phase, since, None, rank, attempt) for (rank, phase), (since, attempt) in open_.items()]
     return sorted(found, key=lambda it: it.since_us)
@@ -88,8 +91,8 @@ class Pauses:
         self._starts = [since for since, _ in self._spans]
 
     def touches(self, since_us: int, until_us: int) -> bool:
-        """Whether one began or ended behind `since_us`, up to `until_us`."""
-        return bisect_right(self.edges, until_us) > bisect_right(self.edges, since_us)
+        """Whether one began or ended from `since_us` on, before `until_us`."""
+        return bisect_left(self.edges, until_us) > bisect_left(self.edges, since_us)
 
     def within_us(self, since_us: int, until_us: int) -> int:
         """For how long of this time one was under way; one without an end lasts to the end of it."""

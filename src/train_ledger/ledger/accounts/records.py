@@ -23,6 +23,9 @@ CATEGORIES = (
 )
 """Where the time of a run went; each second is in exactly one of them, and they sum to the wall time."""
 
+_MICROSECONDS = 6
+"""Digits behind the point: the accounts are kept in whole microseconds."""
+
 PARTS = ("detect", "dump", "decide", "restart", "load", "redo")
 """Of what a recovery consists, in the order of time; each begins where the one before it ended."""
 
@@ -46,7 +49,7 @@ class Span:
 
     @property
     def duration_s(self) -> float:
-        return self.until_t - self.since_t
+        return round(self.until_t - self.since_t, _MICROSECONDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +107,8 @@ class Checkpointing:
 class Accounts:
     """Where the time and the GPU-hours of a run went, from `since_t` to `until_t`.
 
-    `seconds` maps each of `CATEGORIES` to its seconds; they sum to `wall_s` exactly. `gpu_hours` is the same
+    `seconds` maps each of `CATEGORIES` to its seconds; in whole microseconds they sum to `wall_s` exactly.
+    `gpu_hours` is the same
     in GPU-hours, by the world size at each time; None where it was not known or the ranks have no GPU.
     `effective` maps a window ("1h", "24h", "run") to the productive share of it, dead time counted as lost.
     `mtbi_s` is the mean time between interruptions: the time that was not lost over their number. `mfu` is
@@ -133,4 +137,4 @@ class Accounts:
 
     @property
     def wall_s(self) -> float:
-        return self.until_t - self.since_t
+        return round(self.until_t - self.since_t, _MICROSECONDS)

@@ -7,7 +7,7 @@ that are told; a step that took far longer than usual for no such reason stood.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Mapping
 from operator import sub
 from statistics import median
@@ -61,7 +61,7 @@ def paused_places(lap: RunLap, pauses: Mapping[str, Pauses]) -> set[int]:
         place
         for of_kind in pauses.values()
         for edge in of_kind.edges
-        if 0 < (place := bisect_left(lap.times_us, edge)) < len(lap.times_us)
+        if 0 < (place := bisect_right(lap.times_us, edge)) < len(lap.times_us)
     }
 
 

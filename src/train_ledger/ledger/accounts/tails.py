@@ -53,7 +53,8 @@ def write_tail(row: Row, until_us: int, tail: Tail, pauses: Mapping[str, Pauses]
     ended_us = tail.ended_us
     if ended_us is not None:
         _pauses(row, since_us, min(until_us, max(ended_us, since_us)), pauses, limits)
-        row.write("down", min(until_us, max(ended_us, since_us)), "the run came to its end")
+        is_first = "start_up" if tail.in_start_up else "down"
+        row.write(is_first, min(until_us, max(ended_us, since_us)), "the run came to its end")
         row.world_size = 0
         row.write("down", until_us, "the run had come to its end, and was taken up again")
         return
