@@ -49,8 +49,8 @@ The same weights, optimiser and data give the same loss but for the order of flo
 far below a hundredth of it. Other data at the same step changes it by about as much as one step differs from
 the next; whether the data is the same is a question of its own. So the loss joins on where the median
 difference is at most 1 % of the loss, or twice what the run's own loss usually changes from step to step,
-whichever is more. An optimiser or weights that were not loaded lie well above that. Kept are the last 2048
-losses before the restart and the first 2048 behind it.
+whichever is more. An optimiser or weights that were not loaded lie well above that. Kept are the last
+1024 lines before the restart and the first 1024 behind it, of the lowest rank that completes steps.
 """
 _KINDS = {"automatic": "-->", "page": "==>", "person": "-.->"}
 _COLOURS = {

@@ -1,4 +1,4 @@
-"""Which way has the run gone: how much of it was progress, and over which data?
+"""Which way has the run gone: how much of it was progress, over which data, and did it come back as it was?
 
 One rank is enough to say, since all complete their steps together: of each attempt the lowest that completed
 one. A rank's steps may be folded before those that a lower one wrote earlier; then that one takes over, and
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from train_ledger.facts import PlainStep, Step
 from train_ledger.ledger.attempts import AttemptFold
@@ -17,7 +18,8 @@ from train_ledger.ledger.clock import Lap
 from train_ledger.ledger.effective import Before, StepTimes, are_even
 from train_ledger.ledger.positions import Positions, Regress, regress
 from train_ledger.ledger.rank import RankFold
-from train_ledger.ledger.state import DataRegress, Productive
+from train_ledger.ledger.recovery import LapLosses
+from train_ledger.ledger.state import DataRegress, Productive, Recovered
 
 __all__ = ["Course"]
 
@@ -34,6 +36,7 @@ class Course:
         self._ended: set[int] = set()
         self._times: dict[Lap, StepTimes] = {}
         self._data: dict[Lap, Positions] = {}
+        self._losses: dict[Lap, LapLosses] = {}
         self._given_up = 0
         self._reached: int | None = None
         self._shown: dict[tuple[Lap, int, int], Regress | None] | None = None
@@ -61,7 +64,7 @@ class Course:
         times = self._times.get(lap)
         if times is None:
             times = self._times[lap] = StepTimes(fact.step)
-            self._data[lap] = Positions()
+            self._data[lap], self._losses[lap] = Positions(), LapLosses()
         earlier = before[1] if before[0] == lap else None
         times.add(
             fact.step,
@@ -74,6 +77,7 @@ class Course:
         times.forget(self._minutes)
         if lap in self._data:
             self._data[lap].add(fact.step, rank.step_t, fact.values)
+            self._losses[lap].add(fact.step, fact.values.get("loss"))
         self._give_up()
 
     def _lead(self, rank: int, attempt: int) -> None:
@@ -84,6 +88,10 @@ class Course:
         for lap in [lap for lap in self._times if lap[0] == attempt]:
             del self._times[lap]
             self._data.pop(lap, None)
+            self._losses.pop(lap, None)
+        self._shown = None  # another rank's lines may be as many, and say something else
+        for losses in self._losses.values():
+            losses.look_again()
 
     def are_even(self, rank: RankFold, times: Sequence[float]) -> bool:
         """Whether steps of a rank that is followed, at these times, may be folded at once."""
@@ -98,6 +106,7 @@ class Course:
         self._times[lap].forget(self._minutes)
         if lap in self._data:
             self._data[lap].add_all(steps, numbers, times)
+            self._losses[lap].add_all(steps, numbers)
 
     def ended(self, rank: int, attempt: int) -> None:
         """A rank said run_end."""
@@ -108,7 +117,7 @@ class Course:
         while len(self._data) > _LAPS_WITH_DATA:
             oldest = min(self._data)
             self._given_up += self._regress_of(oldest) is not None
-            del self._data[oldest]
+            del self._data[oldest], self._losses[oldest]
         if len(self._times) > _LAPS:
             oldest = min(self._times)
             self._reached = max(self._times.pop(oldest).last_step, self._reached or 0)
@@ -183,3 +192,40 @@ class Course:
         if key not in self._shown:
             self._shown[key] = regress(new, old)
         return self._shown[key]
+
+    def recovered(self) -> Recovered | None:
+        """How the newest lap goes on from those before it; None where there are none, or it is given up."""
+        lap = max(self._losses, default=None)
+        earlier = [it.last_step for number, it in self._times.items() if lap is not None and number < lap]
+        reached = max([*earlier, *([] if self._reached is None else [self._reached])], default=None)
+        if lap is None or reached is None:
+            return None
+        times, losses = self._times[lap], self._losses[lap]
+        found = Recovered(*lap, times.first_step, reached, losses.redone(reached))
+        return self._held_against(found, lap) if times.last_step > reached else found
+
+    def _held_against(self, found: Recovered, lap: Lap) -> Recovered:
+        """The same recovery, which is over, with what it is held against."""
+        before = [self._losses[it] for it in sorted(self._losses) if it < lap]
+        loss, agrees = self._losses[lap].joining(before, found.reached), self._data_agrees(lap)
+        missing = [loss.why] if loss.why else []
+        missing += ["data: its position is not told before and after the restart"] if agrees is None else []
+        return replace(
+            found,
+            is_over=True,
+            loss_joins_on=loss.joins_on,
+            loss_compared=loss.compared,
+            loss_difference=loss.difference,
+            loss_tolerance=loss.tolerance,
+            data_agrees=agrees,
+            not_observed=tuple(missing),
+        )
+
+    def _data_agrees(self, lap: Lap) -> bool | None:
+        """None where nothing tells, as where the lines of this lap or of those before it have no position."""
+        new = self._data[lap]
+        if not new.segments or not new.segments[0].is_line:
+            return None
+        if not any(old.covers(new.segments[0]) for number, old in self._data.items() if number < lap):
+            return None
+        return self._regress_of(lap) is None

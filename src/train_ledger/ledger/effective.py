@@ -60,6 +60,11 @@ class StepTimes:
         self._steps: list[int] = []
         self._totals: list[int] = []
 
+    @property
+    def first_step(self) -> int:
+        """The first of the steps."""
+        return self._base + 1
+
     # -- what is folded
 
     @property

@@ -292,6 +292,7 @@ class Fold:
             ),
             data_regress_total=regresses[0],
             data_regresses=regresses[1],
+            recovery=self._course.recovered(),
             gpus=gpus,
             ports=ports,
             not_observed=self._hardware.not_observed(),

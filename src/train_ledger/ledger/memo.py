@@ -30,6 +30,7 @@ from train_ledger.ledger import (
     phases,
     positions,
     rank,
+    recovery,
     saves,
     starts,
 )
@@ -53,7 +54,7 @@ __all__ = ["MemoError", "code_version", "from_plain", "put_down", "take_up", "to
 
 _MODULES: tuple[ModuleType, ...] = (
     *(attempts, clock, facts, fold, losses, pace, phases, rank, saves, starts),
-    *(course, effective, positions),
+    *(course, effective, positions, recovery),
     *(clocks, counters, gpu, hardware, kernel, port, standing),
     *(figures, fragmentation, grad_norms, mfu, own_work, rank_trends, run_trends, slots, stages),
     *(step_times, waits),

@@ -22,6 +22,7 @@ __all__ = [
     "GpuState",
     "PortState",
     "RankState",
+    "Recovered",
     "RunState",
 ]
 
@@ -136,6 +137,31 @@ class DataRegress:
 
 
 @dataclass(frozen=True, slots=True)
+class Recovered:
+    """How the run goes on behind the last restart, or behind the last time its steps went back (`lap` > 0).
+
+    Its first step then was `resumed_step`, and `reached` the one it had come to before; `redone_steps` were,
+    or are yet, to be done once more, and `is_over` says that it has passed them. Only then the rest is known:
+    whether the loss of `loss_compared` of them is what it was (by the median difference and the largest that
+    joins on), and whether the data stands where it stood at the same steps. None is "not observed", and
+    `not_observed` says why.
+    """
+
+    attempt: int
+    lap: int
+    resumed_step: int
+    reached: int
+    redone_steps: int
+    is_over: bool = False
+    loss_joins_on: bool | None = None
+    loss_compared: int = 0
+    loss_difference: float | None = None
+    loss_tolerance: float | None = None
+    data_agrees: bool | None = None
+    not_observed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class RunState:
     """A run as known at `t`.
 
@@ -153,6 +179,7 @@ class RunState:
     in, since no fact can tell.
     `productive` is None where nothing was heard of the run. `data_regress_total` counts how often it went on
     at other data than it had stood at, and `data_regresses` are the newest of these.
+    `recovery` is how it came back from the last restart, None where no step was completed before one.
     `gpus` and `ports` are those that are read, and GPUs of ranks of which a kernel speaks; by host and index.
     `not_observed` says what the hardware of each host does not tell.
     """
@@ -180,6 +207,7 @@ class RunState:
     unreadable_since_t: float | None = None
     data_regress_total: int = 0
     data_regresses: tuple[DataRegress, ...] = ()
+    recovery: Recovered | None = None
     gpus: tuple[GpuState, ...] = ()
     ports: tuple[PortState, ...] = ()
     not_observed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
