@@ -13,6 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from train_ledger.answer import ExitCode
+from train_ledger.cli.account import account
 from train_ledger.cli.ask import ask
 from train_ledger.cli.backtest import backtest
 from train_ledger.cli.cost import cost
@@ -32,10 +33,13 @@ from train_ledger.cli.note import note
 from train_ledger.cli.nsys import nsys
 from train_ledger.cli.postmortem import postmortem
 from train_ledger.cli.rank import rank
+from train_ledger.cli.preflight import preflight
 from train_ledger.cli.read import read
+from train_ledger.cli.report import report
 from train_ledger.cli.runbook import runbook
 from train_ledger.cli.slow import slow
 from train_ledger.cli.stacks import stacks
+from train_ledger.cli.top import top
 from train_ledger.cli.trace import trace_breakdown, trace_diff
 from train_ledger.cli.trace_take import trace_memory, trace_nsys, trace_take
 from train_ledger.cli.watch import watch
@@ -108,6 +112,7 @@ _VERBS = (
     slow,
     read,
     watch,
+    top,
     export,
     deploy,
     lint,
@@ -116,7 +121,10 @@ _VERBS = (
     gantt,
     runbook,
     postmortem,
+    preflight,
     note,
+    report,
+    account,
     cost,
     demo,
 )

@@ -12,6 +12,7 @@ from train_ledger.answer import Diagnosis, HangAnswer, SlowAnswer
 from train_ledger.dash.conditions import last_loss_finite
 from train_ledger.dash.incident import Incident
 from train_ledger.dash.judge import Alert
+from train_ledger.dash.rules import RULES
 from train_ledger.ledger.state import RankState, RunState
 from train_ledger.render import duration, ranks_in_words, verdict
 
@@ -76,6 +77,9 @@ class Headline:
     tone: Tone
 
 
+_ORDER = {rule.name: number for number, rule in enumerate(RULES)}
+"""Of alerts that came at the same moment: what stands before what only costs."""
+
 _QUIET: Mapping[str, tuple[str, Tone]] = {
     "finished": ("the run has finished", "ended"),
     "stopped": ("the run has stopped and nobody restarts it", "trouble"),
@@ -99,7 +103,8 @@ def headline(view: PageView) -> Headline:
         return Headline(verdict(diagnosis), "unsure" if diagnosis.cause in ("none", "unknown") else "trouble")
     pages = [alert for alert in view.alerts if alert.level == "page" and not alert.inhibited]
     if pages:
-        return Headline(pages[0].summary.removeprefix(f"{state.run}: "), "trouble")
+        first = min(pages, key=lambda alert: (alert.fired_t, _ORDER.get(alert.name, len(_ORDER))))
+        return Headline(first.summary.removeprefix(f"{state.run}: "), "trouble")
     at = "no step yet" if state.step is None else f"step {state.step}"
     if state.state in _QUIET:
         text, tone = _QUIET[state.state]

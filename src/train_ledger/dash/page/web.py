@@ -38,7 +38,7 @@ from train_ledger.dash.page.plots import (
 from train_ledger.dash.page.view import PageView, headline
 from train_ledger.fields import written_number
 
-__all__ = ["app"]
+__all__ = ["app", "state_json"]
 
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -110,7 +110,7 @@ class _Page:
         return Response(document(self._source(), drawn=drawn), media_type="text/html; charset=utf-8")
 
     async def state(self, request: Request) -> Response:
-        return Response(json.dumps(_state(self._source()), allow_nan=False), media_type="application/json")
+        return Response(state_json(self._source()), media_type="application/json")
 
     async def curves(self, request: Request) -> Response:
         return await self._drawn(lambda source: curves_json(source, request.query_params))
@@ -175,9 +175,11 @@ def _plotly(request: Request) -> Response:
     return Response(script, media_type="text/javascript; charset=utf-8", headers=headers)
 
 
-def _state(view: PageView) -> dict[str, Any]:
+def state_json(view: PageView) -> str:
+    """All that the page knows, as JSON, with its first sentence as `verdict`."""
     first = headline(view)
-    return {"schema": SCHEMA, "verdict": first.text, "tone": first.tone, **_plain(view)}
+    told = {"schema": SCHEMA, "verdict": first.text, "tone": first.tone, **_plain(view)}
+    return json.dumps(told, allow_nan=False)
 
 
 def _plain(value: Any) -> Any:
