@@ -35,7 +35,7 @@ from train_ledger.ledger import (
     starts,
 )
 from train_ledger.ledger.fold import Fold
-from train_ledger.ledger.hardware import clocks, counters, gpu, hardware, kernel, port, standing
+from train_ledger.ledger.hardware import clocks, counters, gpu, hardware, kernel, port, recent, standing
 from train_ledger.ledger.trends import (
     figures,
     fragmentation,
@@ -55,7 +55,7 @@ __all__ = ["MemoError", "code_version", "from_plain", "put_down", "take_up", "to
 _MODULES: tuple[ModuleType, ...] = (
     *(attempts, clock, facts, fold, losses, pace, phases, rank, saves, starts),
     *(course, effective, positions, recovery),
-    *(clocks, counters, gpu, hardware, kernel, port, standing),
+    *(clocks, counters, gpu, hardware, kernel, port, recent, standing),
     *(figures, fragmentation, grad_norms, mfu, own_work, rank_trends, run_trends, slots, stages),
     *(step_times, waits),
 )

@@ -108,9 +108,19 @@ def _is_trouble(answer: SlowAnswer, alerts: Alerts) -> bool:
 
 def _not_observed(answer: SlowAnswer) -> tuple[str, ...]:
     if answer.verdict == "slow" and answer.cause == "unknown":
-        why = "steps became slower and no suspect explains it: compare two traces (train-ledger trace diff)"
-        return (why, *_unseen(answer))
+        return (_unexplained(answer), *_unseen(answer))
     return _unseen(answer)
+
+
+def _unexplained(answer: SlowAnswer) -> str:
+    """What is known of steps that became slower for a reason that nobody told."""
+    longer = "steps became slower"
+    if answer.before_s and answer.now_s:
+        longer = f"steps take {answer.now_s / answer.before_s:.2f} × as long as before"
+    longer = longer if answer.since_step is None else f"since step {answer.since_step} {longer}"
+    if answer.kind == "cannot_tell" and answer.not_observed:
+        return f"{longer}, and it is not known who drags – {answer.not_observed[0]}"
+    return f"{longer}, and no suspect explains it: compare two traces (train-ledger trace diff)"
 
 
 def _unseen(answer: SlowAnswer) -> tuple[str, ...]:

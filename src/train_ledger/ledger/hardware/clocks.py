@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from train_ledger.config import Alerts
 from train_ledger.ledger.hardware.counters import Usual
 
-__all__ = ["ACTIVE", "IDLE_BIT", "REASONS", "SM_CLOCK", "TROUBLE_BITS", "UTIL", "Clocks"]
+__all__ = ["ACTIVE", "IDLE_BIT", "REASONS", "SM_CLOCK", "TROUBLE_BITS", "UTIL", "Clocks", "is_idle"]
 
 SM_CLOCK = "DCGM_FI_DEV_SM_CLOCK"
 REASONS = "DCGM_FI_DEV_CLOCKS_EVENT_REASONS"
@@ -65,7 +65,7 @@ class Clocks:
         if loaded and mhz is not None:
             self._usual.add(t, mhz)
         why = _trouble(values) or (self._slow(mhz, alerts) if loaded else "")
-        if not why and _is_idle(values):
+        if not why and is_idle(values):
             if self._told_t is None or t - self._told_t > alerts.clock_low_s:
                 self.since_t, self.why = None, ""
             return
@@ -95,8 +95,8 @@ def _is_loaded(values: Mapping[str, float]) -> bool:
     return values.get(UTIL, 0.0) >= _LOAD_PERCENT or values.get(ACTIVE, 0.0) * 100 >= _LOAD_PERCENT
 
 
-def _is_idle(values: Mapping[str, float]) -> bool:
-    """Whether it is known to have nothing to do."""
+def is_idle(values: Mapping[str, float]) -> bool:
+    """Whether the card is known to have nothing to do."""
     told = values.get(REASONS, 0.0)
     if 0 < told < 1 << 53 and int(told) & IDLE_BIT:
         return True

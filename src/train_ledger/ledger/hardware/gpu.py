@@ -11,6 +11,7 @@ from train_ledger.config import Alerts, Xid
 from train_ledger.facts import HardwareReading
 from train_ledger.ledger.hardware.clocks import Clocks
 from train_ledger.ledger.hardware.counters import Counter
+from train_ledger.ledger.hardware.recent import Recent
 from train_ledger.ledger.hardware.records import GpuState, XidState
 from train_ledger.ledger.xids import level_here
 
@@ -60,6 +61,7 @@ class GpuFold:
         self._links: dict[str, Counter] = {}
         self._code: int | None = None
         self._told: deque[_Told] = deque(maxlen=_CODES)
+        self._recent = Recent()
 
     @property
     def read_t(self) -> float:
@@ -76,6 +78,7 @@ class GpuFold:
         self.reading = reading
         values = {name: value for name, value in reading.values.items() if math.isfinite(value)}
         self._clocks.add(reading.t, values, alerts)
+        self._recent.add(reading.t, values)
         if SBE in values:
             self._sbe.add(reading.t, values[SBE])
         if DBE in values:
@@ -119,6 +122,7 @@ class GpuFold:
             low_why=clocks.why,
             usual_mhz=clocks.usual_mhz,
             low_t=tuple(map(on_zero, clocks.low_t)),
+            recent=self._recent.medians(),
         )
 
     def xids(self, since_t: float, on_zero: Callable[[float], float], overrides: Xid) -> Iterator[XidState]:

@@ -42,7 +42,8 @@ class GpuState:
     their window, `links_grown` which NVLink counters grew within theirs, and by how much.
     `low_since_t` is since when the clocks are low without a break and `low_why` by what (see `clocks`);
     `usual_mhz` is the card's usual SM clock under load; `low_t` are the beginnings of the last times that it
-    was low for long enough, the newest last.
+    was low for long enough, the newest last. `recent` are medians over the last five minutes, without
+    readings of a card that had nothing to do: one between two steps decides nothing.
     """
 
     host: str
@@ -61,6 +62,7 @@ class GpuState:
     low_why: str = ""
     usual_mhz: float | None = None
     low_t: tuple[float, ...] = ()
+    recent: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,8 @@ _COVERED = 0.5
 _RIVAL = 1.5
 _MOST_OF_HOST = 0.75
 _NEARLY = 0.75
+_SEEN_FROM = 0.05
+_FELT_FROM = 0.3
 
 
 def off_by_peers(found: Measured, alerts: Alerts) -> list[int]:
@@ -72,13 +74,29 @@ def whole_hosts(found: Measured, rows: Sequence[int]) -> tuple[str, ...]:
 def waits_of(found: Measured, rows: Sequence[int]) -> Waits:
     """Whether the others wait for these rows: first in their stage, then in their replica of the model."""
     if found.waits_less_s is None:
-        return "not_told"
+        return (
+            "contradict"
+            if found.work.by == "parts" and not all(_is_felt(found, row) for row in rows)
+            else "not_told"
+        )
     less_s = median_of(found.waits_less_s, found.recent)
     excess_s = median_of(found.excess_s, found.recent)
     verdicts = [_waits_of(found, row, set(rows), less_s[row], excess_s[row], less_s) for row in rows]
     if "contradict" in verdicts:
         return "contradict"
     return "confirm" if "confirm" in verdicts else "not_told"
+
+
+def _is_felt(found: Measured, row: int) -> bool:
+    """Whether steps are longer where this rank's excess is, as far as that varies enough to be seen.
+
+    Its host may wait for data, say, and its GPU still have enough to do.
+    """
+    excess_s, step_s = found.excess_s[row][found.recent[row]], found.work.step_s[row][found.recent[row]]
+    told = np.isfinite(excess_s) & np.isfinite(step_s)
+    if told.sum() < FEWEST or excess_s[told].std() < _SEEN_FROM * found.step_s or step_s[told].std() == 0:
+        return True
+    return bool(np.corrcoef(excess_s[told], step_s[told])[0, 1] >= _FELT_FROM)
 
 
 def _waits_of(

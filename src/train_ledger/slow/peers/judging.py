@@ -19,6 +19,7 @@ from train_ledger.slow.peers.culprits import (
     waits_of,
     whole_hosts,
 )
+from train_ledger.slow.peers.detector import by_detector, tells_stragglers
 from train_ledger.slow.peers.doubts import doubt
 from train_ledger.slow.peers.log_timers import of_log, tells_spans
 from train_ledger.slow.peers.measured import Measured, measured
@@ -41,6 +42,9 @@ def who(table: StepTable, alerts: Alerts | None = None, before: StepTable | None
     `before` are earlier steps of the run: who was used to work how long.
     """
     alerts = alerts or Alerts()
+    if tells_stragglers(table) and not table.tells("compute_s"):
+        named = by_detector(table, alerts)
+        return named if named.kind != "cannot_tell" or not tells_spans(table) else of_log(table, alerts)
     if table.of_all or tells_spans(table):
         return of_log(table, alerts)
     found = measured(table, alerts, before)

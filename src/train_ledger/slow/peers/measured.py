@@ -12,6 +12,7 @@ import numpy as np
 from train_ledger.config import Alerts
 from train_ledger.slow.peers.lengths import Explained, by_lengths
 from train_ledger.slow.peers.ratios import FEWEST, LIMIT, log_ratios, others_median, run_sums, spread
+from train_ledger.slow.peers.spans import span_excess
 from train_ledger.slow.peers.work import OwnWork, own_work
 from train_ledger.slow.table import StepTable
 from train_ledger.slow.table.step_table import Flags, Floats, Ints
@@ -20,8 +21,8 @@ __all__ = ["Measured", "measured", "median_of"]
 
 _MOST_STEPS = 200
 _NEEDED = (
-    "step_time_s", "compute_s", "comm_wait_s", "data_wait_s", "gc_s", "log_s", "ckpt_s", "fwd_s", "tokens",
-    "tokens_squared",
+    "step_time_s", "compute_s", "comm_wait_s", "data_wait_s", "gc_s", "log_s", "ckpt_s", "fwd_s", "opt_s",
+    "tokens", "tokens_squared",
 )  # fmt: skip
 _BASELINE_STEPS = 20
 _WAITS_SHARE = 0.5
@@ -95,7 +96,7 @@ def measured(table: StepTable, alerts: Alerts, before: StepTable | None = None) 
     work = _work_of(steady)
     if work is None:
         return None
-    groups = np.array([-1 if stage is None else stage for stage in steady.stages], dtype=np.int64)
+    groups = _groups(steady)
     raw = log_ratios(work.seconds, groups)
     explained = by_lengths(steady, raw, groups)
     ratios = raw if explained is None else raw - explained.ratios
@@ -121,14 +122,30 @@ def measured(table: StepTable, alerts: Alerts, before: StepTable | None = None) 
 
 
 def _steady(table: StepTable, alerts: Alerts) -> StepTable:
-    told = {name: table.values[name] for name in _NEEDED if name in table.values}
+    told = {name: it for name, it in table.values.items() if name in _NEEDED or name.startswith("span_")}
     most = max(_MOST_STEPS, 4 * alerts.outlier_least_steps)
     return replace(table, values=told).columns(table.steady).newest(most)
 
 
 def _work_of(steady: StepTable) -> OwnWork | None:
-    work = own_work(steady) if len(steady.steps) else None
-    return _with_common(work) if work is not None and work.by == "parts" else work
+    if not len(steady.steps):
+        return None
+    work = own_work(steady)
+    if work is not None and work.by != "parts":
+        return work
+    beyond_s = span_excess(steady, _groups(steady))
+    if beyond_s is None:
+        return None if work is None else _with_common(work)
+    if work is None:
+        step_s = steady.of("step_time_s")
+        work = OwnWork(np.where(np.isfinite(step_s), 0.0, np.nan), {}, step_s, None, "parts")
+    return _with_common(
+        replace(work, seconds=work.seconds + beyond_s, parts={**work.parts, "host": beyond_s})
+    )
+
+
+def _groups(table: StepTable) -> Ints:
+    return np.array([-1 if stage is None else stage for stage in table.stages], dtype=np.int64)
 
 
 def _with_common(work: OwnWork) -> OwnWork:

@@ -31,7 +31,7 @@ _SHOWN = 4
 
 @dataclass(frozen=True, slots=True)
 class Cards:
-    """The GPUs and ports of the run's hosts as last read."""
+    """The GPUs and ports of the run's hosts, by their last minutes."""
 
     gpus: tuple[GpuState, ...] = ()
     ports: tuple[PortState, ...] = ()
@@ -83,7 +83,7 @@ def _name(gpu: GpuState) -> str:
 def _why_slow(gpu: GpuState, cards: Cards, alerts: Alerts) -> str:
     if gpu.low_since_t is not None:
         return gpu.low_why
-    mhz = gpu.values.get(SM_CLOCK)
+    mhz = _figure(gpu, SM_CLOCK)
     if mhz is None:
         return ""
     if gpu.usual_mhz is not None and mhz < _SLOW_CLOCK * gpu.usual_mhz:
@@ -95,7 +95,7 @@ def _why_slow(gpu: GpuState, cards: Cards, alerts: Alerts) -> str:
 
 
 def _clock(gpu: GpuState) -> str:
-    mhz = gpu.values.get(SM_CLOCK)
+    mhz = _figure(gpu, SM_CLOCK)
     usual = "" if gpu.usual_mhz is None else f" where {gpu.usual_mhz:.0f} is usual"
     return "no clock was read, no clock event" if mhz is None else f"{mhz:.0f} MHz{usual}, no clock event"
 
@@ -107,15 +107,20 @@ def _besides(gpu: GpuState, cards: Cards) -> str:
         (_POWER, "W", 1.0),
         (_TENSOR, "% tensor active", 100.0),
     ):
-        own, others = gpu.values.get(name), _of_peers(gpu, cards, name)
+        own, others = _figure(gpu, name), _of_peers(gpu, cards, name)
         if own is not None:
             beside = "" if others is None else f" (others {others * factor:.0f})"
             told.append(f"{own * factor:.0f} {unit}{beside}")
     return "".join(f", {it}" for it in told)
 
 
+def _figure(gpu: GpuState, name: str) -> float | None:
+    """The median of the last minutes; where there is none, the last reading."""
+    return gpu.recent.get(name, gpu.values.get(name))
+
+
 def _of_peers(gpu: GpuState, cards: Cards, name: str) -> float | None:
-    told = [value for it in cards.peers(gpu) if (value := it.values.get(name)) is not None]
+    told = [value for it in cards.peers(gpu) if (value := _figure(it, name)) is not None]
     return median(told) if len(told) >= _FEWEST_PEERS else None
 
 
@@ -134,7 +139,7 @@ def _link_trouble(gpu: GpuState, cards: Cards) -> Iterator[str]:
 
 
 def _traffic(gpu: GpuState) -> float | None:
-    told = [gpu.values[name] for name in _NVLINK if name in gpu.values]
+    told = [value for name in _NVLINK if (value := _figure(gpu, name)) is not None]
     return sum(told) if len(told) == len(_NVLINK) else None
 
 

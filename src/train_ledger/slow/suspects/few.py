@@ -11,9 +11,10 @@ from train_ledger.slow.peers import Excess, Who
 from train_ledger.slow.suspects.view import View, over_ranks, seconds_in_words
 from train_ledger.slow.table.step_table import Flags
 
-__all__ = ["beside_peers", "of_software"]
+__all__ = ["beside_peers", "of_reported_clocks", "of_software"]
 
 _CONTENDED = 1.5
+_LOW_CLOCK = 0.9
 _SHOWN = 4
 
 
@@ -37,6 +38,21 @@ def of_software(view: View, who: Who) -> Suspect:
     more_s = max((it.excess_s for it in _named(who)), default=0.0)
     words = "; ".join([*_parts(who), *_cores(view, who.ranks)])
     return Suspect("slow.straggler.software", "confirmed", words, more_s, who.ranks)
+
+
+def of_reported_clocks(view: View, ranks: Sequence[int]) -> Suspect | None:
+    """Are their clocks low by what the log tells of them? None where it does not."""
+    clocks = view.now.of("gpu_clock_mhz")
+    chosen = np.isin(np.array(view.now.ranks), list(ranks))
+    own, others = clocks[chosen], clocks[~chosen]
+    if not np.isfinite(own).any() or not np.isfinite(others).any():
+        return None
+    mhz, fastest = float(np.nanmedian(own)), float(np.nanmax(others))
+    words = f"gpu_clock_mhz in the log: {mhz:.0f} MHz where others run at {fastest:.0f}"
+    cause = "slow.straggler.clock"
+    if mhz < _LOW_CLOCK * fastest:
+        return Suspect(cause, "confirmed", words, ranks=tuple(ranks))
+    return Suspect(cause, "ruled_out", words)
 
 
 def _named(who: Who) -> list[Excess]:

@@ -33,8 +33,13 @@ _REMEDIES: Mapping[str, str] = {
 }
 
 
-def remedy(cause: str, phase: str | None = None) -> str | None:
-    """What is to be done; of few ranks whose host code is slow, by the part of it that is."""
+def remedy(cause: str, phase: str | None = None, *, unread: bool = False) -> str | None:
+    """What is to be done; of few ranks whose host code is slow, by the part of it that is.
+
+    `unread`: it may as well be their cards, which nobody read.
+    """
     if cause == "slow.straggler.software" and phase is not None and phase in PART_OF_PHASE:
         return f"on that rank: {_REMEDIES[PART_OF_PHASE[phase]]}"
+    if cause == "slow.straggler.software" and unread:
+        return f"its card was not read: first see its clocks, power and heat. Then {_REMEDIES[cause]}"
     return _REMEDIES.get(cause)

@@ -44,7 +44,9 @@ FIELDS = (
 )  # fmt: skip
 """The fields that a table holds; tokens and tokens_squared are told by the training script alone."""
 
-_OF_LOGS = re.compile(r"(?:span_[\w.-]{1,80}|\w{1,80}_min)_s\Z")
+_OF_LOGS = re.compile(
+    r"(?:span_[\w.-]{1,80}|\w{1,80}_min|traced)_s|estimated_tflops|gpu_(?:clock_mhz|temperature_c|power_w)"
+)
 CHECKPOINT, EVALUATION, RESTART = 1, 2, 4
 _STOOD = {
     "ckpt_start": CHECKPOINT,
@@ -107,7 +109,7 @@ class RankRows:
 
 def is_wanted(name: str) -> bool:
     """Whether a value of this name belongs into a table."""
-    return name in FIELDS or _OF_LOGS.match(name) is not None
+    return name in FIELDS or _OF_LOGS.fullmatch(name) is not None
 
 
 def stood_before(name: str, phase: object) -> int:
