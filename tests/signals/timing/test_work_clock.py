@@ -324,3 +324,28 @@ def test_an_accelerator_that_is_none_of_cudas_has_no_clock(monkeypatch: pytest.M
 
 def test_cuda_is_taken_where_it_is_initialised(gpu: Gpu) -> None:
     assert isinstance(timeline(), CudaTimeline)
+
+
+def test_ranks_that_rest_for_different_times_still_time_the_same_steps(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else one rank has figures of the odd steps, its peers of the even ones, and nobody stands out."""
+    now_s = iter(number * 0.03 for number in range(1_000_000))
+    monkeypatch.setattr(work_clock, "time", SimpleNamespace(perf_counter=lambda: next(now_s)))
+    timed = []
+    for pair_s, begins_at in ((0.0, 0), (2e-5, 1), (6e-5, 2)):
+        clock = work_clock.WorkClock()
+        steps = set()
+        for step in range(1, 201):
+            if step == 5 + begins_at:  # each rank finds out on its own which clock it has
+                clock.line = SimpleNamespace(
+                    now=lambda: 0.0, passed=lambda stamp: True, between=lambda start, end: 1.0, pair_s=pair_s
+                )
+            clock.end_wait(clock.begin_wait())
+            if "compute_s" in clock.step(whole=True):
+                steps.add(step)
+        timed.append(steps)
+    most, some, fewest = sorted(timed, key=len, reverse=True)
+    assert len(most) > len(some) > len(fewest) > 10
+    assert fewest - {min(fewest)} <= some
+    assert some - {min(some)} <= most

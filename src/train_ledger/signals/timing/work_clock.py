@@ -47,7 +47,9 @@ class WorkClock:
     """Keeps the stamps of a step and reckons it once they are passed; `line` is set by who knows the device.
 
     More than a thousand waits in a step cost too much: such a step has no figures. Where the figures of a
-    step cost more than their share of it, so many of the next steps are left out that they do not.
+    step cost more than their share of it, so many of the next steps are left out that they do not – and as
+    many more as it takes for all ranks to time the same steps: their figures tell something beside each
+    other's alone.
     """
 
     def __init__(self) -> None:
@@ -60,6 +62,7 @@ class WorkClock:
         self._waiting = False
         self._began_s = 0.0
         self._rest = 0
+        self._steps = 0
         self.idle = True
         """Whether no step is being timed."""
 
@@ -132,6 +135,7 @@ class WorkClock:
 
         Returns the fields of the newest step that is reckoned: on the wall this one, on CUDA an earlier one.
         """
+        self._steps += 1
         if self._line is None:
             return {}
         now_s = time.perf_counter()
@@ -163,7 +167,15 @@ class WorkClock:
             return _LONGEST_REST
         if took_s < _SHORTEST_S:
             return 0
-        return int(min(_LONGEST_REST, (_STEP_S + pairs * self._line.pair_s) / (_SHARE * took_s)))
+        fewest = int(min(_LONGEST_REST, (_STEP_S + pairs * self._line.pair_s) / (_SHARE * took_s)))
+        return self._to_common_step(fewest)
+
+    def _to_common_step(self, fewest: int) -> int:
+        """So many steps or a few more, to one whose number a power of two divides: ranks that rest for
+        different times still have those steps in common.
+        """
+        stride = 1 << fewest.bit_length()
+        return fewest + -(self._steps + fewest) % stride if fewest else 0
 
     def _reckoned(self) -> dict[str, float]:
         fields: dict[str, float] = {}
