@@ -30,7 +30,12 @@ def report_of_costs(costs: Costs) -> Report:
 def _verdict(costs: Costs) -> str:
     rate = f"{_money(costs.rates['hour'], costs.currency)} an hour"
     name = f"{costs.run_name}: " if costs.run_name else ""
-    return f"{name}{costs.figures['world_size'].value:,.0f} GPUs cost {rate}{_by(costs.figures['price'])}"
+    gpus = f"{costs.figures['world_size'].value:,.0f} GPUs"
+    if costs.run is not None and costs.run.gpu_hours is None:
+        said = f"{name}no GPU-hours are known of it; {gpus} would cost {rate}"
+    else:
+        said = f"{name}{gpus} cost {rate}"
+    return f"{said}{_by(costs.figures['price'])}"
 
 
 def _by(price: Figure) -> str:
@@ -77,8 +82,11 @@ def _hang(hang: HangCost, currency: str) -> Iterable[str]:
     yield ""
     saved = f"{hang.saved_gpu_hours:,.0f} GPU-hours, {_money(hang.saved_cost, currency)}"
     yield f"alert and runbook save {duration(abs(hang.saved_s))} a hang: {saved}"
-    month = _money(hang.saved_cost_a_month, currency)
-    yield f"at {hang.failures_per_day:.3g} interruptions a day: {month} in 30 days"
+    if hang.saved_cost_a_month is None:
+        yield "in 30 days: not told, since the run was interrupted sooner than a recovery takes"
+    else:
+        month = _money(hang.saved_cost_a_month, currency)
+        yield f"at {hang.failures_per_day:.3g} interruptions a day: {month} in 30 days"
 
 
 def _total(hang: HangCost) -> float | None:
@@ -94,7 +102,7 @@ def _saving(saving: SavingCost | None, currency: str) -> Iterable[tuple[str, str
     if saving is None:
         yield (
             "not told",
-            "a save costs the training nothing that was measured; save as often as storage allows",
+            "a save costs nothing, or the run fails sooner than it recovers: no formula holds",
         )
         return
     yield "now", f"{duration(saving.now_s)}: {_waste(saving.waste_now, saving.ettr_now)}"

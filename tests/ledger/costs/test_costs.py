@@ -97,3 +97,13 @@ def test_it_can_be_written_for_a_script() -> None:
     told = to_json(costs(ACCOUNTS))
     assert told["figures"]["mtbi"] == {"value": 27_600.0, "origin": "measured", "by": "3 interruptions"}
     assert set(told["priorities"][0]) >= {"measure", "saved_s", "gpu_hours", "cost"}
+
+
+def test_a_run_that_fails_sooner_than_it_recovers_is_not_scaled_to_a_month() -> None:
+    found = costs(dataclasses.replace(ACCOUNTS, mtbi_s=2.0))
+    assert found.hang.saved_cost_a_month is None
+    assert found.saving is None
+
+
+def test_a_mean_of_three_interruptions_is_told_to_be_a_rough_one() -> None:
+    assert any("M rests on 3 interruptions" in line for line in costs(ACCOUNTS).not_observed)

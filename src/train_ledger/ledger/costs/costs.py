@@ -44,7 +44,7 @@ class Costs:
 
     `rates` are the costs of the job: "gpu_hour", "hour", "day" and "month" (30 days). `figures` tell on what
     all of it rests and where each comes from. `run` is None where no run was asked about, `saving` where a
-    save costs nothing.
+    save costs nothing, or the run fails faster than it recovers.
     """
 
     run_name: str
@@ -114,9 +114,15 @@ def _not_observed(figures: Figures, accounts: Accounts | None) -> list[str]:
     missing = [name for name, figure in figures.items() if figure.origin == "assumed"]
     named = ", ".join(name for name in missing if name not in _NEVER_MEASURED)
     said = [f"of this run, so that the default stands: {named}"] if named else []
+    if figures["mtbi"].origin == "measured" and len(accounts.interruptions) < _MANY:
+        few = len(accounts.interruptions)
+        said.append(
+            f"M rests on {few} interruption{'s' * (few > 1)}: it may be several times as long, or as short"
+        )
     if accounts.gpu_hours is None:
         said.append("GPU-hours of this run: its ranks say of no GPU, or how many there are is not known")
     return [*said, *accounts.not_observed]
 
 
+_MANY = 10
 _NEVER_MEASURED = ("job", "detect", "detect_without", "decide", "decide_without")

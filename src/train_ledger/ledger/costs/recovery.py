@@ -20,7 +20,7 @@ class HangCost:
 
     `with_alert` and `without` differ in what is noticed and decided alone; `in_run` is how this run's own
     went (medians; None where a part was not seen, {} where nothing was). GPU-hours and cost are of the
-    difference between the two.
+    difference between the two; there is none a month where the run fails faster than it can recover.
     """
 
     without: Mapping[str, float]
@@ -29,7 +29,7 @@ class HangCost:
     saved_gpu_hours: float
     saved_cost: float
     failures_per_day: float
-    saved_cost_a_month: float
+    saved_cost_a_month: float | None
     in_run: Mapping[str, float | None] = field(default_factory=dict)
 
 
@@ -45,6 +45,7 @@ def hang_cost(figures: Figures, in_run: Mapping[str, float | None] | None = None
     gpu_hours = saved_s * figures["world_size"].value / 3600
     cost = gpu_hours * figures["price"].value
     mtbi_s = figures["mtbi"].value
+    holds = mtbi_s > sum(known.values())
     return HangCost(
         without=without,
         with_alert=known,
@@ -52,6 +53,6 @@ def hang_cost(figures: Figures, in_run: Mapping[str, float | None] | None = None
         saved_gpu_hours=gpu_hours,
         saved_cost=cost,
         failures_per_day=_DAY_S / mtbi_s,
-        saved_cost_a_month=cost * _MONTH_S / mtbi_s,
+        saved_cost_a_month=cost * _MONTH_S / mtbi_s if holds else None,
         in_run=in_run or {},
     )

@@ -42,13 +42,13 @@ class SavingCost:
 
 
 def saving_cost(figures: Figures) -> SavingCost | None:
-    """None where a save costs nothing: then more of them are always better, and no formula is needed."""
+    """None where no formula holds: a save costs nothing, or the run fails faster than it recovers."""
     delta_s, mtbi_s = figures["checkpoint"].value, figures["mtbi"].value
-    if delta_s <= 0:
-        return None
     now_s, gpus, price = figures["interval"].value, figures["world_size"].value, figures["price"].value
     best_s = young_s(delta_s, mtbi_s)
     recovery_s = sum(figures[part].value for part in ("detect", "dump", "decide", "restart", "load"))
+    if delta_s <= 0 or recovery_s + min(now_s, best_s) / 2 >= mtbi_s:
+        return None
     waste_now, waste_young = (waste(it, delta_s, mtbi_s, recovery_s) for it in (now_s, best_s))
     redo_saved_s = (now_s - best_s) / 2
     per_failure = redo_saved_s * gpus / 3600

@@ -23,6 +23,9 @@ _WORTH_A_LINE = 1.25
 _LATER_THAN = 1.5
 _LONGEST_OF = ("detect", "dump", "decide", "restart", "load")
 """What is done again depends on the interval, which has a line of its own."""
+_FEWEST_PARTS = 3
+"""Of fewer that are known the longest says little."""
+
 _LOOK_AT = {
     "detect": "which alert told of it, and its threshold",
     "dump": "how the dumps are taken and collected",
@@ -100,7 +103,7 @@ def _interval(accounts: Accounts) -> Iterable[str]:
 
 def _longest(split: Split) -> Iterable[str]:
     known = {name: length_s for name in _LONGEST_OF if (length_s := split.parts_s.get(name)) is not None}
-    if not known:
+    if len(known) < _FEWEST_PARTS:
         return
     name = max(known, key=lambda it: known[it])
     whose = (

@@ -1,6 +1,6 @@
 """How long did each part of the recovery take?
 
-The parts are bounded by marks: the last step, the page, the dumps, the decision, the start of the new
+The parts are bounded by marks: the last step, the alert, the dumps, the decision, the start of the new
 attempt, the load, the step once reached. A mark is taken from the journal and the notes where
 they have it, else from the accounts; where neither has, the two parts beside it are not known.
 """
@@ -18,7 +18,7 @@ from train_ledger.ops.postmortem.incident import Incident
 __all__ = ["Split", "split"]
 
 _SLACK_S = 60.0
-_ENDS = ("paged", "dumped", "decided", "started", "loaded", "over")
+_ENDS = ("noticed", "dumped", "decided", "started", "loaded", "over")
 """The mark that ends each of `PARTS`."""
 
 
@@ -93,13 +93,13 @@ def _recoveries(incident: Incident, stood_t: float | None, accounts: Accounts | 
 
 def _told(incident: Incident, notes: Iterable[Note], stood_t: float | None) -> dict[str, float | None]:
     """Marks by the journal and the notes."""
-    paged = incident.first("notification_intended", stood_t) or incident.first("alert_fired", stood_t)
-    dumped = incident.first("response_done", paged.t if paged else stood_t)
+    noticed = incident.first("alert_fired", stood_t) or incident.first("notification_intended", stood_t)
+    dumped = incident.first("response_done", noticed.t if noticed else stood_t)
     decided = [it.t for it in notes if it.decision and (stood_t is None or it.t >= stood_t)]
     states = {name: _state_t(incident, name, stood_t) for name in ("restarting", "recovering", "running")}
     begun_t = states["restarting"] or states["recovering"]
     return {
-        "paged": paged.t if paged else None,
+        "noticed": noticed.t if noticed else None,
         "dumped": dumped.t if dumped else None,
         "decided": min(decided) if decided else None,
         "started": states["restarting"],

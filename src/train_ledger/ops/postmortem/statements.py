@@ -122,6 +122,8 @@ def _text(fact: Fact, members: Sequence[Dated]) -> str:
 
 
 def _of_event(event: Event) -> str:
+    if event.name == "signal":
+        return f": number {event.details.get('number')} (attempt {event.attempt})"
     if event.name == "exception":
         return f": {event.details.get('type')}{_message(event)}"
     step = f", step {event.step}" if event.step is not None else ""
