@@ -332,6 +332,8 @@ def test_ranks_that_rest_for_different_times_still_time_the_same_steps(
     """Else one rank has figures of the odd steps, its peers of the even ones, and nobody stands out."""
     now_s = iter(number * 0.03 for number in range(1_000_000))
     monkeypatch.setattr(work_clock, "time", SimpleNamespace(perf_counter=lambda: next(now_s)))
+    monkeypatch.setattr(work_clock, "_SHARE", 0.0005)
+    monkeypatch.setattr(work_clock, "_STEP_S", 4e-5)
     timed = []
     for pair_s, begins_at in ((0.0, 0), (2e-5, 1), (6e-5, 2)):
         clock = work_clock.WorkClock()
