@@ -335,7 +335,7 @@ def test_ranks_that_rest_for_different_times_still_time_the_same_steps(
     monkeypatch.setattr(work_clock, "_SHARE", 0.0005)
     monkeypatch.setattr(work_clock, "_STEP_S", 4e-5)
     timed = []
-    for pair_s, begins_at in ((0.0, 0), (2e-5, 1), (6e-5, 2)):
+    for pair_s, begins_at in ((0.0, 0), (2.5e-5, 1), (1.2e-4, 2)):
         clock = work_clock.WorkClock()
         steps = set()
         for step in range(1, 201):
