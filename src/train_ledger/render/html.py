@@ -18,6 +18,8 @@ from train_ledger.render.harmless import harmless
 from train_ledger.render.layout import report_of
 from train_ledger.render.picture import Graph, Lanes, Picture, Table
 from train_ledger.render.report import Frames, Pair, Point, Report, Row, Section
+from train_ledger.render.strip import STYLE as STRIP_STYLE
+from train_ledger.render.strip import Strip, strip_html
 
 __all__ = ["as_html"]
 
@@ -80,7 +82,7 @@ def as_html(
         f'<meta http-equiv="Content-Security-Policy" content="{escape(_POLICY)}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="referrer" content="no-referrer">\n'
-        f"<title>{name}</title>\n<style>{_STYLE}{STYLE}</style>\n</head>\n<body>\n<main>\n{about}"
+        f"<title>{name}</title>\n<style>{_STYLE}{STYLE}{STRIP_STYLE}</style>\n</head>\n<body>\n<main>\n{about}"
         f'<h1 class="{report.tone}">{escape(report.verdict)}</h1>\n{body}\n</main>\n'
         f"<footer>train-ledger</footer>\n<script>{_SCRIPT}</script>\n</body>\n</html>\n"
     )
@@ -112,4 +114,6 @@ def _row(row: Row) -> str:
         return lanes_html(row)
     if isinstance(row, Graph):
         return graph_svg(row)
+    if isinstance(row, Strip):
+        return strip_html(row)
     return f'<p class="why">{escape(row.why)}</p>\n<pre class="command">{escape(row.command)}</pre>'

@@ -13,6 +13,7 @@ from typing import Literal, TypeAlias
 from train_ledger.answer import NextCommand, RuledOut
 from train_ledger.render.harmless import harmless
 from train_ledger.render.picture import Graph, Lanes, Table
+from train_ledger.render.strip import Strip
 
 __all__ = [
     "SHOWN_AT_MOST",
@@ -69,7 +70,7 @@ class Frames:
         object.__setattr__(self, "lines", tuple(map(harmless, self.lines)))
 
 
-Row: TypeAlias = Pair | Point | Frames | NextCommand | Table | Graph | Lanes
+Row: TypeAlias = Pair | Point | Frames | NextCommand | Table | Graph | Lanes | Strip
 
 
 @dataclass(frozen=True, slots=True)

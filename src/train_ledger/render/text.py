@@ -17,6 +17,7 @@ from train_ledger.render.harmless import harmless
 from train_ledger.render.layout import report_of
 from train_ledger.render.picture import Graph, Lanes, Picture, Table
 from train_ledger.render.report import Frames, Pair, Point, Report, Row, Section
+from train_ledger.render.strip import Strip, strip_lines
 
 __all__ = ["as_text", "wants_colour"]
 
@@ -87,6 +88,8 @@ class _Pen:
             yield from (f"    {line}" for line in row.lines)
         elif isinstance(row, Table):
             yield from self._table(row)
+        elif isinstance(row, Strip):
+            yield from (f"    {line}" for line in ("", *strip_lines(row)))
         elif not isinstance(row, Graph | Lanes):  # those are drawn on a page alone
             yield from self.prose(row.why, first="  # ", following="  # ", style="why")
             yield "  " + self._styled(row.command, "command")

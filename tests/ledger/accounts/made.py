@@ -102,7 +102,9 @@ class Player:
     def _off_s(self, rank: int) -> float:
         return self.plan.skews_s[(rank // 2) % len(self.plan.skews_s)]
 
-    def _event(self, name: str, *, step: int | None = None, t: float | None = None, **details: object) -> None:
+    def _event(
+        self, name: str, *, step: int | None = None, t: float | None = None, **details: object
+    ) -> None:
         at = self.t if t is None else t
         for rank in filter(self._says, self.ranks):
             off_s, host = self._off_s(rank), f"host{rank // 2}"

@@ -6,10 +6,10 @@ import math
 from dataclasses import replace
 
 import pytest
-from ledger.accounts.made import AttemptPlan, Made, Plan, played
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ledger.accounts.made import AttemptPlan, Made, Plan, played
 from train_ledger.config import Alerts
 from train_ledger.ledger.accounts import CATEGORIES, Accounts, History, accounts_of
 

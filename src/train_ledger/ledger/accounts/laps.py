@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass, field
-from statistics import median, median_high
+from statistics import median, median_high, median_low
 
 from train_ledger.ledger.accounts.history import History
 from train_ledger.ledger.accounts.leads import Leads
@@ -80,9 +80,10 @@ class Usual:
         before = bisect_right(self.places, place - 1)
         newest = self.durations_s[max(0, before - _USUAL_STEPS) : before]
         known = [*self.earlier_s, *newest][-_USUAL_STEPS:]
-        if not known:
-            known = self.durations_s[:_USUAL_STEPS] or self.warming_s
-        return median(known) if known else None
+        if known:
+            return median(known)
+        later = self.durations_s[:_USUAL_STEPS] or self.warming_s
+        return median_low(later) if later else None  # of two the longer may have stood
 
     @property
     def newest_s(self) -> list[float]:

@@ -38,7 +38,8 @@ class Leads:
 
     def _of_lap(self, lap: Lap) -> _ByHost:
         """By host, against the lowest rank that is there."""
-        here = {rank: it.tapes[lap] for rank, it in self._ranks.items() if rank is not None and lap in it.tapes}
+        named = {rank: it for rank, it in self._ranks.items() if rank is not None}
+        here = {rank: it.tapes[lap] for rank, it in named.items() if lap in it.tapes}
         if not here:
             return {}
         lowest = min(here)
