@@ -7,6 +7,7 @@ is invented: what the run did not tell is not put into a command.
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import socket
 from collections.abc import Iterable, Mapping
@@ -17,22 +18,29 @@ from train_ledger.answer import Diagnosis, NextCommand
 from train_ledger.hang import SAID_AT_END, meant_instead
 from train_ledger.ledger import RankState, RunState
 from train_ledger.ops.hosts import is_host
+from train_ledger.ops.seen import Seen
+from train_ledger.render import harmless
 from train_ledger.run_dir import RunDir
 
 __all__ = ["look_at_rank", "next_commands"]
 
 _SIGNALS = "signals"
 _MOST_RUNS = 3
+_MOST_HOSTS = 8
+_MOST_CONTACTS = 3
+_OF_HOSTS = ("hardware.", "hang.gpu_stuck", "slow.straggler.clock", "slow.straggler.link")
+_MAIL = re.compile(r"[\w.+-]{1,64}@[A-Za-z0-9][A-Za-z0-9.-]{0,200}")
 
 
-def next_commands(
-    run_dir: RunDir, run: Mapping[str, Any], state: RunState, diagnosis: Diagnosis
-) -> tuple[NextCommand, ...]:
+def next_commands(seen: Seen, diagnosis: Diagnosis) -> tuple[NextCommand, ...]:
     """What to run next for a diagnosis; empty where nothing is wrong."""
+    run_dir, run, state = seen.run_dir, seen.run, seen.state
     if diagnosis.cause == "none":
         return ()
-    misplaced = () if state.ranks else _meant_instead(run_dir.path)
-    return (*misplaced, *_look(run_dir, state, diagnosis), *_restart(run))
+    misplaced = () if state.ranks or diagnosis.cause != "unknown" else _meant_instead(run_dir.path)
+    last = () if any(it.command == run.get("restart_command") for it in diagnosis.next) else _restart(run)
+    exclude = _exclude(run, diagnosis)
+    return (*misplaced, *_look(run_dir, state, diagnosis), *exclude, *last, *_tell(seen, diagnosis))
 
 
 def _meant_instead(folder: Path) -> Iterable[NextCommand]:
@@ -61,6 +69,12 @@ def _look(run_dir: RunDir, state: RunState, diagnosis: Diagnosis) -> Iterable[Ne
             "a GPU or link fault would stand in the kernel log of each host",
             "journalctl -k -o short-unix | grep -i xid",
         )
+    if diagnosis.cause == "hardware.xid" and not diagnosis.next:
+        for host in filter(is_host, diagnosis.hosts[:2]):
+            look = "nvidia-smi -q -d ECC,PERFORMANCE,ROW_REMAPPER; sudo dmesg -T | grep -i xid"
+            yield NextCommand(f"the GPUs of {host} now", f"ssh {shlex.quote(host)} {shlex.quote(look)}")
+    if diagnosis.cause == "restart_loop":
+        yield NextCommand(SAID_AT_END, f"train-ledger read {here}")
     if diagnosis.cause == "checkpoint_failing":
         yield NextCommand("is the storage full?", "df -h")
     if diagnosis.cause == "numeric.nan":
@@ -95,6 +109,38 @@ def _is_over(state: RunState, rank: RankState) -> bool:
     """Whether there is no process of it left to look at."""
     has_ended = rank.gone_t is not None or rank.ended or rank.exception is not None or rank.signal is not None
     return has_ended or state.state in ("stopped", "finished")
+
+
+def _exclude(run: Mapping[str, Any], diagnosis: Diagnosis) -> Iterable[NextCommand]:
+    """Hosts whose hardware is the cause are not used again; those of a rank that raised may be well."""
+    file = run.get("exclude_file")
+    if isinstance(file, str) and file and diagnosis.cause.startswith(_OF_HOSTS):
+        for host in filter(is_host, diagnosis.hosts[:_MOST_HOSTS]):
+            yield NextCommand(
+                f"leave {host} out of the next start", f"echo {shlex.quote(host)} >> {shlex.quote(file)}"
+            )
+
+
+def _tell(seen: Seen, diagnosis: Diagnosis) -> Iterable[NextCommand]:
+    """Who is to be told, as run.json names them."""
+    for role, who in _contacts(seen.run.get("contacts")):
+        name = harmless(who, longest=120)
+        about = f"train-ledger diagnose {shlex.quote(str(seen.run_dir.path))}"
+        if _MAIL.fullmatch(who):
+            subject = shlex.quote(f"{seen.run_dir.name_in(seen.run)}: {diagnosis.cause}")
+            yield NextCommand(f"tell {role}", f"{about} | mail -s {subject} {shlex.quote(who)}")
+        else:
+            yield NextCommand(f"tell {role}: {name}", about)
+
+
+def _contacts(contacts: object) -> Iterable[tuple[str, str]]:
+    """(role, who) of the first few; run.json holds a text, a list of them or a table of roles."""
+    named = contacts.items() if isinstance(contacts, Mapping) else [("who is on call", contacts)]
+    flat = [(role, it) for role, who in named for it in (who if isinstance(who, list) else [who])]
+    some = [
+        (harmless(role, longest=60), it.strip()) for role, it in flat if isinstance(it, str) and it.strip()
+    ]
+    return some[:_MOST_CONTACTS]
 
 
 def _restart(run: Mapping[str, Any]) -> Iterable[NextCommand]:

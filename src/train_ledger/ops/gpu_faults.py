@@ -18,7 +18,7 @@ from train_ledger.ledger.xids import level_here
 from train_ledger.render import harmless
 from train_ledger.sources import KernelFault, pci_address
 
-__all__ = ["with_faults"]
+__all__ = ["on_one_host", "with_faults"]
 
 _SHOWN = 4
 _EARLIEST_S = 24 * 3600.0
@@ -102,7 +102,7 @@ def _was_before(fault: KernelFault, since_t: float | None) -> bool:
 
 
 def _rank_of(fault: KernelFault, ranks: Mapping[int, RankState], is_one_host: bool) -> int | None:
-    there = [it for it in ranks.values() if _on(fault.host, it.host, is_one_host)]
+    there = [it for it in ranks.values() if on_one_host(fault.host, it.host, is_one_host=is_one_host)]
     if fault.pci is None:
         return next((it.rank for it in there if it.pid == fault.pid), None)
     by_address = [it.rank for it in there if it.pci and pci_address(it.pci) == fault.pci]
@@ -112,7 +112,7 @@ def _rank_of(fault: KernelFault, ranks: Mapping[int, RankState], is_one_host: bo
     return next((it.rank for it in unplaced if fault.pid is not None and it.pid == fault.pid), None)
 
 
-def _on(of_fault: str | None, of_rank: str | None, is_one_host: bool) -> bool:
+def on_one_host(of_fault: str | None, of_rank: str | None, *, is_one_host: bool = False) -> bool:
     """Whether both are one host; a log that names none is of the only host there is."""
     if of_fault is None:
         return is_one_host

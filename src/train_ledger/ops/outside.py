@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import signal
 
+from train_ledger.hang.verdict.rank_lines import clock
 from train_ledger.ledger import RankState, RunState
 from train_ledger.render import ranks_in_brief
 
 __all__ = [
+    "BY_WHOM",
     "FROM_OUTSIDE",
     "ended_from_outside",
     "ends_from_outside",
@@ -22,6 +24,7 @@ __all__ = [
 ]
 
 FROM_OUTSIDE = {int(number): number.name for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
+BY_WHOM = "and by whom does not show"
 _AT_ONCE_S = 0.25
 """A signal to all of a job reaches a rank and what the rank waits for at once; a launcher that has seen a
 rank fail sends its own to the others, and later."""
@@ -53,7 +56,9 @@ def ends_in_words(state: RunState) -> str:
     who = "every rank" if len(ends) == len(state.ranks) else ranks_in_brief(sorted(ends))
     were = "was" if len(ends) == 1 or who == "every rank" else "were"
     names = ", ".join(sorted({*ends.values()}))
-    return f"{who} {were} ended from outside ({names}), and by whom does not show"
+    heard = [it.signal_t for rank in ends if (it := state.ranks[rank]).signal_t is not None]
+    at = f" at {clock(min(heard))}" if heard else ""
+    return f"{who} {were} ended from outside ({names}){at}, {BY_WHOM}"
 
 
 def raised_as_ended(state: RunState) -> dict[int, str]:

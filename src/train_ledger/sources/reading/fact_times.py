@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
-from train_ledger.facts import Fact, Step
+from train_ledger.facts import Fact, Fault, Step
 
 __all__ = ["merged", "timed"]
 
@@ -24,8 +24,13 @@ def merged(files: list[list[Fact]], is_wanted: Callable[[Fact], bool]) -> list[F
 
 
 def timed(facts: list[Fact], written_t: float) -> list[Fact]:
-    """The facts of a file, those without a time of their own with one; it was written last at `written_t`."""
+    """The facts of a file, those without a time of their own with one; it was written last at `written_t`.
+
+    Theirs is the latest that it can have been; of a fault `earliest_t` in its details is the earliest, as far
+    as a line before it tells the time.
+    """
     timed: list[Fact] = []
+    facts = _bounded(facts)
     t, later = written_t, None
     for fact in reversed(facts):
         if isinstance(fact, Step) and later is not None and math.isnan(fact.t):
@@ -39,6 +44,19 @@ def timed(facts: list[Fact], written_t: float) -> list[Fact]:
         timed.append(fact)
     timed.reverse()
     return timed
+
+
+def _bounded(facts: list[Fact]) -> list[Fact]:
+    """Faults that tell no time know what time it was before them."""
+    newest, bounded = -math.inf, []
+    for fact in facts:
+        if fact.t is not None and math.isfinite(fact.t):
+            newest = max(newest, fact.t)
+        elif isinstance(fact, Fault):
+            earliest_t = newest if math.isfinite(newest) else None
+            fact = replace(fact, details={**fact.details, "earliest_t": earliest_t})
+        bounded.append(fact)
+    return bounded
 
 
 def _took_s(fact: Step, later: Step) -> float:

@@ -14,7 +14,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from train_ledger.facts import Event, Fact, Step
+from train_ledger.facts import Event, Fact, Fault, Step
 from train_ledger.fields import LARGEST_WORLD_SIZE
 from train_ledger.run_dir import RunDir
 from train_ledger.sources.files.arrivals import Arrivals
@@ -163,6 +163,8 @@ class RunLogs:
         if not shown.startswith(_OF_UNIX_TIME):
             told.facts = self._zones.setdefault(file, LogZone()).corrected(told.facts, told.written_t)
         arrivals = self._arrivals.setdefault(file, Arrivals())
+        if any(isinstance(fact, Fault) for fact in told.facts):  # some were kept until what follows was seen
+            told.facts.sort(key=lambda fact: _line_of(fact, len(shown)))
         steps = [fact for fact in told.facts if isinstance(fact, Step)]
         is_news = arrivals.came(steps, told.written_t, told.size, is_torn=arrivals.is_new and _is_torn(file))
         facts = timed(told.facts, told.written_t)
@@ -223,6 +225,12 @@ class _Told:
     written_t: float = 0.0
     facts: list[Fact] = field(default_factory=list)
     size: int = 0
+
+
+def _line_of(fact: Fact, name_length: int) -> tuple[int, ...]:
+    """Where a fact stands in its file: "NAME:line", or "NAME@byte:line" behind what was left out."""
+    since, _, line = fact.source[name_length:].rpartition(":")
+    return tuple(int(it) if it.isdecimal() else 0 for it in (since[1:], line))
 
 
 def _written_t(file: str) -> float:

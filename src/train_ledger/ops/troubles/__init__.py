@@ -1,0 +1,9 @@
+"""What went wrong in a run, and which of it came first?"""
+
+from __future__ import annotations
+
+from train_ledger.ops.troubles.order import FirstCause, first_cause
+from train_ledger.ops.troubles.telling import Told, troubles_told
+from train_ledger.ops.troubles.trouble import Trouble
+
+__all__ = ["FirstCause", "Told", "Trouble", "first_cause", "troubles_told"]

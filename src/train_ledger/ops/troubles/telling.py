@@ -1,0 +1,204 @@
+"""What do logs, kernels and the ranks' own signals tell of trouble, all of it in the order of time?
+
+One death is told by several: the rank's traceback, its launcher, the kernel. It is one trouble here, with the
+words of whoever knew most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from train_ledger.config import Xid
+from train_ledger.facts import Event, Fault, Step
+from train_ledger.ledger import RunState
+from train_ledger.ops.gpu_faults import on_one_host
+from train_ledger.ops.outside import raised_as_ended
+from train_ledger.ops.troubles.signal_events import events_told
+from train_ledger.ops.troubles.trouble import Trouble, trouble_of
+from train_ledger.run_dir import RunDir
+from train_ledger.sources import RunLogs
+from train_ledger.sources.hardware.hardware_files import HardwareFiles
+
+__all__ = ["Told", "troubles_told"]
+
+_LOGS_BYTES = 64 << 20
+_MOST = 20_000
+_TOGETHER_S = 60.0
+_LIVES = ("restart", "run_start")
+_WORDS_OF_SIGNALS = frozenset({"exception", "signal", "ckpt_failed"})
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """Troubles by their times, and what was not read, in words.
+
+    `over_t` is when launchers last said that their ranks had ended, or watchdogs that they end theirs; None
+    where none did. Nothing of the run is left to lose time then. `last_step_t` is when a log last told of a
+    step or a start.
+    """
+
+    troubles: tuple[Trouble, ...] = ()
+    not_read: tuple[str, ...] = ()
+    over_t: float | None = None
+    last_step_t: float | None = None
+
+    def within(self, since_t: float | None, until_t: float | None = None) -> tuple[Trouble, ...]:
+        """Those that can have happened in this time; those whose time is not known are among them."""
+        return tuple(
+            it
+            for it in self.troubles
+            if (it.t is None or since_t is None or it.t >= since_t)
+            and (it.earliest_t is None or until_t is None or it.earliest_t <= until_t)
+        )
+
+
+def troubles_told(
+    run_dir: RunDir, state: RunState, overrides: Xid | None = None, *, until_t: float | None = None
+) -> Told:
+    """All troubles of the run that are told by `until_t` (unix seconds; None: by now)."""
+    faults, ends_t, last_step_t, left_out = _of_logs(run_dir)
+    signals = events_told(run_dir, _WORDS_OF_SIGNALS)
+    told: list[Fault | Event] = [*faults, *_of_kernels(run_dir), *signals.events]
+    found = [it for fault in told if (it := trouble_of(fault, overrides)) is not None]
+    if until_t is not None:
+        found = [it for it in found if it.t is None or it.t <= until_t]
+    found = [_placed(it, state) for it in _joined(found)]
+    found = list(_as_known(found, state))
+    found.sort(key=lambda it: it.t if it.t is not None else float("inf"))
+    not_read = []
+    if left_out:
+        not_read.append(f"logs: {left_out / 1e6:,.0f} MB in the middle of long files")
+    if signals.left_out_bytes:
+        size = signals.left_out_bytes / 1e6
+        not_read.append(f"signals: what ranks raised in earlier attempts, in {size:,.0f} MB of long files")
+    over_t = max(ends_t, default=None)
+    return Told(tuple(found[:_MOST]), tuple(not_read), over_t, last_step_t)
+
+
+def _of_logs(run_dir: RunDir) -> tuple[list[Fault], list[float], float | None, int]:
+    """Faults; when ranks were said to have ended; when a step or start was told last; bytes left out."""
+    logs = RunLogs(run_dir)
+    logs.begin_at_tail(_LOGS_BYTES)
+    faults: list[Fault] = []
+    ended: list[float] = []
+    last_step_t: float | None = None
+    try:
+        while True:
+            facts = logs.poll()
+            for fact in facts:
+                is_alive = isinstance(fact, Step) or (isinstance(fact, Event) and fact.name in _LIVES)
+                if is_alive and fact.t is not None:
+                    last_step_t = fact.t if last_step_t is None else max(last_step_t, fact.t)
+                if isinstance(fact, Fault) and len(faults) < _MOST:
+                    faults.append(fact)
+                    is_end = "exit_code" in fact.details or fact.fault == "watchdog_timeout"
+                    if is_end and fact.t is not None:
+                        earliest_t = fact.details.get("earliest_t")
+                        ended.append(fact.t if earliest_t is None else earliest_t)
+            if logs.caught_up:
+                return faults, ended, last_step_t, logs.left_out_bytes
+    finally:
+        logs.close()
+
+
+def _of_kernels(run_dir: RunDir) -> list[Fault]:
+    files = HardwareFiles(run_dir)
+    files.begin_at_tail(1)  # readings are looked at elsewhere; lines of kernels are always read whole
+    try:
+        found = list(files.poll())
+        while not files.caught_up:
+            found += files.poll()
+        return [it for it in found if isinstance(it, Fault)]
+    finally:
+        files.close()
+
+
+def _joined(told: Iterable[Trouble]) -> Iterator[Trouble]:
+    """One trouble a death: what a rank raised and what its launcher or the kernel says of its end are one."""
+    deaths: dict[tuple[int, int], Trouble] = {}
+    by_pid: dict[int, tuple[int, int]] = {}
+    rest: list[Trouble] = []
+    for it in told:
+        if it.rank is None or it.kind in ("watchdog_timeout", "nccl_error", "checkpoint_failed", "xid"):
+            rest.append(it)
+            continue
+        key = it.attempt, it.rank
+        deaths[key] = _one(deaths[key], it) if key in deaths else it
+        if it.pid is not None:
+            by_pid[it.pid] = key
+    for it in rest:
+        owner = by_pid.get(it.pid) if it.pid is not None and it.kind == "killed" else None
+        if owner is None:
+            yield it
+        else:
+            deaths[owner] = _one(replace(it, rank=owner[1]), deaths[owner])
+    yield from deaths.values()
+
+
+_TELLING = {"cause": 0, "sign": 1, "victim": 2, "outside": 3}
+
+
+def _one(a: Trouble, b: Trouble) -> Trouble:
+    """What says why stays, with what the other one knows besides; a status alone says the least."""
+    first, second = sorted((a, b), key=_how_little)
+    t = first.t
+    if second.t is not None and (t is None or (first.earliest_t != t and second.t < t)):
+        t = second.t
+    weight = first.weight
+    if second.weight == "victim" and first.weight == "sign":
+        weight = "victim"
+    return replace(
+        first,
+        weight=weight,
+        t=t,
+        earliest_t=t if first.earliest_t == first.t else first.earliest_t,
+        host=first.host or second.host,
+        pid=first.pid if first.pid is not None else second.pid,
+        is_root=first.is_root or second.is_root,
+    )
+
+
+def _how_little(it: Trouble) -> tuple[bool, bool, int, bool, float]:
+    is_status = it.said.startswith("ended with exit status")
+    in_signals = it.source.startswith("signals/")
+    is_bare = it.kind == "killed" and it.said.startswith("killed")
+    t = it.t if it.t is not None else float("inf")
+    return is_status, is_bare, _TELLING[it.weight], in_signals, t
+
+
+def _placed(it: Trouble, state: RunState) -> Trouble:
+    """With the rank and host that the run's own files know of."""
+    if it.rank is None and it.host is not None and (it.pid is not None or it.pci is not None):
+        there = [rank for rank in state.ranks.values() if on_one_host(it.host, rank.host)]
+        if it.pci is not None:
+            own = {rank.rank for rank in there if rank.pci and rank.pci.lower().startswith(it.pci)}
+            own |= {
+                rank
+                for gpu in state.gpus
+                if gpu.pci == it.pci and on_one_host(it.host, gpu.host)
+                for rank in gpu.ranks
+            }
+        else:
+            own = {rank.rank for rank in there if rank.pid == it.pid}
+        if len(own) == 1:
+            it = replace(it, rank=own.pop())
+    known = state.ranks.get(it.rank) if it.rank is not None else None
+    is_told = known is not None and known.host not in (None, "localhost")
+    return replace(it, host=known.host) if it.host is None and is_told and known else it
+
+
+def _as_known(found: Iterable[Trouble], state: RunState) -> Iterator[Trouble]:
+    """Times of the current attempt are told on the run's clock; who raised as it was ended is a victim."""
+    if state.by_logs:  # what is known of its ranks is what the logs told
+        yield from found
+        return
+    as_ended = raised_as_ended(state)
+    for it in found:
+        rank = state.ranks.get(it.rank) if it.rank is not None else None
+        is_now = rank is not None and it.kind in ("exception", "oom") and rank.raised_t is not None
+        if is_now and rank and it.t is not None and abs((rank.raised_t or 0.0) - it.t) < _TOGETHER_S:
+            it = replace(it, t=rank.raised_t, earliest_t=rank.raised_t)
+            if it.rank in as_ended:
+                it = replace(it, weight="victim")
+        yield it
