@@ -47,6 +47,7 @@ _MENDABLE = (
     ("train_ledger.ops.gantt.selection", "GanttError"),
     ("train_ledger.ops.hosts", "HostsError"),
     ("train_ledger.ops.rank.looking", "RankError"),
+    ("train_ledger.sources.prometheus.address", "PrometheusError"),
     ("train_ledger.ops.slow_wanted", "WantedError"),
     ("train_ledger.ops.launch", "LauncherError"),
     ("train_ledger.chaos.servers", "ServerError"),
