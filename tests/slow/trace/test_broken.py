@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import os
+import time
 from pathlib import Path
 
 import pytest
@@ -206,6 +209,52 @@ def test_events_of_any_shape(tmp_path: Path, field: str, value: object) -> None:
     ]
     trace = read_trace(write(tmp_path / "t.json", *odd, kernel(5, 6)))
     assert 5000 in trace.gpu.start.tolist()
+
+
+@pytest.mark.parametrize("damaged", ['{"ph: "X"', '{"p"h": "X"', '{ph": "X"', '{"ph": "X""'])
+def test_an_event_whose_beginning_is_damaged_is_counted(tmp_path: Path, damaged: str) -> None:
+    head, middle, end = json.dumps([kernel(0, 1), kernel(2, 3), kernel(4, 5)]).split('{"ph": "X"')[1:]
+    events = f'{{"ph": "X"{head}{damaged}{middle}{{"ph": "X"{end}'
+    text = f'{{"traceEvents": [{events}, "distributedInfo": {{"rank": 3}}}}'
+    trace = of(tmp_path / "t.json", text)
+    assert (len(trace.gpu), trace.losses.events, trace.rank) == (2, 1, 3)
+    assert "ends in the middle" not in " ".join(trace.losses.in_words())
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({"ph": ""}, "an event without a phase"),
+        ({"cat": ""}, "an activity without a category"),
+        ({"ph": "B"}, "an activity of phase 'B'"),
+    ],
+)
+def test_activities_of_which_it_is_not_told_what_they_are(
+    tmp_path: Path, changed: dict[str, str], why: str
+) -> None:
+    trace = read_trace(write(tmp_path / "t.json", kernel(0, 1), {**kernel(2, 3), **changed}))
+    assert (len(trace.gpu), trace.losses.events) == (1, 1)
+    assert why in " ".join(trace.losses.in_words())
+
+
+@pytest.mark.parametrize("filler", [" ", '"', '{"ph"', "\x00"])
+def test_what_never_ends_is_given_up_soon(tmp_path: Path, filler: str) -> None:
+    path = tmp_path / "t.json.gz"
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        file.write(b'{"traceEvents": [' + (filler * ((24 << 20) // len(filler))).encode())
+    begin = time.process_time()
+    trace = read_trace(path)
+    assert "MiB without the end of an event" in " ".join(trace.losses.in_words())
+    assert time.process_time() - begin < 10, "was minutes, growing with the square of the length"
+
+
+def test_a_file_of_something_else_is_called_so_and_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    trace = of(tmp_path / "t.json", "SQLite format 3")
+    assert trace.losses.in_words() == ("no list of events in it: this is no trace of torch's profiler",)
+    assert of(tmp_path / "t.json", "[1, 2, 3]\n").losses.in_words() == ()
+    os.mkfifo(tmp_path / "pipe.json")
+    with pytest.raises(OSError, match="is no file"):
+        read_trace(tmp_path / "pipe.json")
 
 
 def test_syncs_for_a_log_line_are_the_hosts(tmp_path: Path) -> None:

@@ -73,14 +73,17 @@ _NUMBERS_THAT_ARE_NONE = re.compile(
     rb"(?<=[:\[,\s])(-?(?:inf(?:inity)?|nan)|-?1\.#\w{3})(?=[\s,}\]])", re.IGNORECASE
 )
 _NO_VALUE = re.compile(rb'("[^"\\\n]{1,80}"\s{0,20}:\s{0,20})(?=[,}])')
-_CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+_CONTROL = bytes(it for it in range(32) if it not in b"\t\n\r")
+_AS_SPACE = bytes.maketrans(_CONTROL, b" " * len(_CONTROL))
 _BAD_ESCAPE = re.compile(rb'\\(?!["\\/bfnrtu])|\\u(?![0-9a-fA-F]{4})')
 _LINE_BREAK_IN_NAME = re.compile(rb'("name"\s{0,20}:\s{0,20}"[^"\\\n]{0,4000})[\r\n]')
+_MOST_DAMAGED = 10_000
+"""So many events in a row that cannot be read, and the rest of their piece is not tried."""
+
 _STARTS = re.compile(rb'\{\s{0,200}"(?:ph|name|cat|ts|pid|tid|id|args|dur|bp|s)"')
 _MENDED = (
     (_NUMBERS_THAT_ARE_NONE, rb"null", "a number that is inf or nan"),
     (_NO_VALUE, rb"\1null", "a value that is missing"),
-    (_CONTROL, rb" ", "a control character"),
     (_LINE_BREAK_IN_NAME, rb"\1 ", "a line break in a name"),
     (_BAD_ESCAPE, rb"\\\\", "a bad escape"),
 )
@@ -143,6 +146,10 @@ def decoded(piece: bytes, losses: Losses) -> list[RawEvent]:
 
 def _mended(piece: bytes, losses: Losses) -> bytes:
     """With what profilers are known to write wrongly put right."""
+    if controls := len(piece) - len(piece.translate(None, _CONTROL)):
+        at = next(place for place, it in enumerate(piece) if it in _CONTROL)
+        losses.count("a control character", controls, at=at)
+        piece = piece.translate(_AS_SPACE)
     for pattern, instead, reason in _MENDED:
         first = pattern.search(piece)
         if first:
@@ -159,17 +166,21 @@ def _mended(piece: bytes, losses: Losses) -> bytes:
 def _one_by_one(piece: bytes, losses: Losses) -> Iterator[RawEvent]:
     """Each event for itself: where one is damaged, the next begins where it looks as if one did."""
     starts = [found.start() for found in _STARTS.finditer(piece)]
-    place = 0
+    place = damaged = 0
     while place < len(starts):
-        at = starts[place]
-        event, place = _next_event(piece, starts, place)
+        at, left = starts[place], len(starts) - place
+        if damaged > _MOST_DAMAGED:
+            losses.count("an event that is no JSON", left, events=left, at=at)
+            return
+        event, place = _next_event(piece, starts, place, losses)
+        damaged = damaged + 1 if event is None else 0
         if event is None:
             losses.count("an event that is no JSON", events=1, at=at)
         else:
             yield event
 
 
-def _next_event(piece: bytes, starts: list[int], place: int) -> tuple[RawEvent | None, int]:
+def _next_event(piece: bytes, starts: list[int], place: int, losses: Losses) -> tuple[RawEvent | None, int]:
     """The event that begins there, tried up to the next few beginnings: its arguments may look like one."""
     for end in range(place + 1, min(place + 4, len(starts) + 1)):
         stop = starts[end] if end < len(starts) else len(piece)
@@ -177,21 +188,24 @@ def _next_event(piece: bytes, starts: list[int], place: int) -> tuple[RawEvent |
         try:
             return msgspec.json.decode(text, type=RawEvent), end
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            loose = _loose(text)
+            loose = _loose(text, losses)
             if loose is not None:
                 return loose, end
     return None, place + 1
 
 
-def _loose(text: bytes) -> RawEvent | None:
+def _loose(text: bytes, losses: Losses) -> RawEvent | None:
     """An event whose arguments are of no kind that is looked at, or behind which something else stands."""
+    whole = text.decode("utf-8", "replace")
     try:
-        found, _ = _loosely.raw_decode(text.decode("utf-8", "replace"))
+        found, end = _loosely.raw_decode(whole)
     except (ValueError, RecursionError):
         return None
+    if whole[end:].lstrip(", \t\r\n").startswith("{"):
+        losses.count("an event that does not begin as one", events=1)
     if not isinstance(found, dict):
         return None
-    ph, cat, name = (str(found.get(key, "")) for key in ("ph", "cat", "name"))
+    ph, cat, name = (str(found.get(key) or "") for key in ("ph", "cat", "name"))
     ts, dur, args = (_raw(found.get(key)) for key in ("ts", "dur", "args"))
     return RawEvent(ph, cat, name, found.get("pid"), found.get("tid"), ts, dur, args)
 

@@ -7,6 +7,7 @@ guessed by its look, and believed only where the piece can be decoded.
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
 import re
@@ -22,7 +23,7 @@ from train_ledger.slow.trace.reading.loss import Losses
 __all__ = ["Pieces", "opened"]
 
 _READ_BYTES = 1 << 19
-_LONGEST_EVENT_BYTES = 64 << 20
+_LONGEST_EVENT_BYTES = 16 << 20
 _NEAR_END_BYTES = 1 << 16
 _MOST_TRIED = 6
 _DAMAGED_FROM_BYTES = 1 << 20
@@ -33,7 +34,12 @@ _GZIP = b"\x1f\x8b"
 
 
 def opened(path: Path) -> IO[bytes]:
-    """The text of a trace, unpacked where it is packed. Raises OSError."""
+    """The text of a trace, unpacked where it is packed.
+
+    Raises OSError, also for what is no file: a pipe might never end.
+    """
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EINVAL, "is no file, but a trace is wanted", str(path))
     file = path.open("rb")
     magic = file.read(2)
     file.seek(0)
@@ -51,10 +57,13 @@ class Pieces:
     losses: Losses
     metadata: dict[str, Any] = field(default_factory=dict)
     read_bytes: int = 0
+    _has_list: bool = True
 
     def __iter__(self) -> Iterator[list[RawEvent]]:
         head, buffer = self._head()
-        while more := self._read():
+        if not self._has_list:
+            return
+        while more := self._read(len(buffer)):
             self.losses.piece_at = self.read_bytes - len(more) - len(buffer)
             buffer += more
             events, end = self._up_to_a_place(buffer)
@@ -62,7 +71,7 @@ class Pieces:
                 yield events
                 buffer = buffer[end:]
             elif len(buffer) > _LONGEST_EVENT_BYTES:
-                self.losses.count("64 MiB without the end of an event")
+                self.losses.count(f"{len(buffer) >> 20} MiB without the end of an event")
                 buffer = b""
         self.losses.piece_at = self.read_bytes - len(buffer)
         events, tail = self._last(buffer)
@@ -81,16 +90,19 @@ class Pieces:
 
     def _last(self, buffer: bytes) -> tuple[list[RawEvent], bytes | None]:
         """The last events, and what stands behind their list, None where it is not closed."""
-        for begin in (*_places(buffer)[:1], 0):
+        begins = (*_places(buffer)[:1], 0)
+        for begin in begins:
             text, tail = _closed(buffer, begin)
             if tail is not None and (events := decoded_if_whole(text)) is not None:
                 return events, tail
-        text, tail = _closed(buffer, 0)
+        if tail is None:  # an odd number of quotes in a damaged event hides the end
+            text, tail = _closed(buffer, begins[0])
         return decoded(text, self.losses) if text.strip() else [], tail
 
-    def _read(self) -> bytes:
+    def _read(self, held_bytes: int = 0) -> bytes:
+        """Some more text, as much as is held already: so no text is looked through often."""
         try:
-            data = self.file.read(_READ_BYTES)
+            data = self.file.read(max(_READ_BYTES, held_bytes))
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             self.losses.count(f"the packed file is damaged or cut ({error})")
             return b""
@@ -103,17 +115,18 @@ class Pieces:
         if buffer.lstrip()[:1] == b"[":
             return b"", buffer.lstrip()[1:]
         while not (found := _LIST.search(buffer)):
-            more = self._read()
-            if not more or len(buffer) > _LONGEST_EVENT_BYTES:
-                self.losses.count("no list of events in it")
-                return buffer, b""
+            more = self._read(len(buffer)) if len(buffer) < _LONGEST_EVENT_BYTES else b""
+            if not more:
+                self.losses.count("no list of events in it: this is no trace of torch's profiler")
+                self._has_list = False
+                return b"", b""
             buffer += more
         return buffer[: found.start()], buffer[found.end() :]
 
     def _take_metadata(self, head: bytes, tail: bytes | None) -> None:
         if tail is None:
             self.losses.count("the file ends in the middle of the list of events")
-        if not head and not tail:
+        if not head and not (tail or b"").strip():
             return
         text = head + b'"traceEvents":[]' + (tail if tail is not None else b"}")
         try:

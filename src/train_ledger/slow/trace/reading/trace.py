@@ -18,6 +18,7 @@ from train_ledger.slow.trace.reading.spans import Collective, Columns, Spans, Tr
 __all__ = ["Collective", "Spans", "Trace", "read_trace"]
 
 _NONE = -1
+_OF_NO_LENGTH = frozenset("MistfCNOD")
 _STEP = re.compile(r"ProfilerStep#(\d{1,12})")
 
 
@@ -75,6 +76,8 @@ class _Table:
         categories, doings, takers = self._categories, self._doings, self._takers
         for event in events:
             if event.ph != "X":
+                if event.ph not in _OF_NO_LENGTH:
+                    self._count_unlike(event)
                 continue
             cat = event.cat
             kind = categories.get(cat)
@@ -85,6 +88,15 @@ class _Table:
             taker = takers.get(kind)
             if taker is not None:
                 taker(event)
+            elif not cat:
+                self._losses.count("an activity without a category", events=1)
+
+    def _count_unlike(self, event: RawEvent) -> None:
+        """What would be an activity if it told its phase, or its begin and end as one event."""
+        if not event.ph:
+            self._losses.count("an event without a phase", events=1)
+        elif category(event.cat) is not Category.OTHER:
+            self._losses.count(f"an activity of phase {event.ph[:8]!r}, which is not read", events=1)
 
     def _times(self, event: RawEvent) -> tuple[int, int] | None:
         start, length = nanoseconds(event.ts), nanoseconds(event.dur)
