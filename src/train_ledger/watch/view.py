@@ -5,12 +5,14 @@ A room of its own, so that a keeper without a page loads no web server.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 
 from train_ledger.dash.page import PageView, serve
 from train_ledger.watch.history_keeping import HistoryKeeping
 from train_ledger.watch.keeper import Keeper
+from train_ledger.watch.page_token import page_token
 
 __all__ = ["serve_view", "view"]
 
@@ -25,7 +27,14 @@ def serve_view(
     """
     with (
         closing(HistoryKeeping(keeper.run_dir, remark)) as history,
-        serve(lambda: view(keeper), host, port, history=history) as address,
+        serve(
+            lambda: view(keeper),
+            host,
+            port,
+            history=history,
+            reports=keeper.run_dir.reports,
+            token=lambda: page_token(keeper.run_dir, os.environ),
+        ) as address,
     ):
         yield address
 

@@ -15,7 +15,7 @@ import pytest
 from dash.page.views import HOSTILE, healthy, hung
 from dash.test_exposition import parsed
 from train_ledger.dash.page import PageView, serve
-from train_ledger.dash.page.web import _is_loopback
+from train_ledger.dash.page.guard import is_loopback
 from train_ledger.dash.server import AddressUnusableError
 
 
@@ -90,7 +90,7 @@ def test_another_host_name_is_refused(client: httpx.Client, host: str) -> None:
     ],
 )
 def test_what_names_the_loopback(host: str, ours: bool) -> None:
-    assert _is_loopback(host) is ours
+    assert is_loopback(host) is ours
 
 
 def test_the_state_as_json_is_strict_json(client: httpx.Client, shown: Shown) -> None:

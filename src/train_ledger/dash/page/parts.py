@@ -41,14 +41,14 @@ def document(view: PageView, *, drawn: bool = False) -> str:
             element("meta", name="viewport", content="width=device-width, initial-scale=1"),
             element("meta", name="color-scheme", content="light dark"),
             element("title", _title(view)),
-            element("link", rel="icon", href="/static/icon.svg"),
-            element("link", rel="stylesheet", href="/static/page.css"),
-            element("script", src="/static/page.js", defer=True),
+            element("link", rel="icon", href="static/icon.svg"),
+            element("link", rel="stylesheet", href="static/page.css"),
+            element("script", src="static/page.js", defer=True),
             *(_plot_scripts() if drawn else ()),
         )
     )
     links = join(
-        (element("a", "state as JSON", href="/api/state"), " · ", element("a", "metrics", href="/metrics"))
+        (element("a", "state as JSON", href="api/state"), " · ", element("a", "metrics", href="metrics"))
     )
     below = join([_plots()] if drawn else [])
     return (
@@ -60,13 +60,13 @@ def document(view: PageView, *, drawn: bool = False) -> str:
 
 
 def _plot_scripts() -> Iterator[Safe]:
-    yield element("link", rel="stylesheet", href="/static/plotly.css", id="plotly.js-style-global")
-    yield element("script", src="/static/plots.js", defer=True)
+    yield element("link", rel="stylesheet", href="static/plotly.css", id="plotly.js-style-global")
+    yield element("script", src="static/plots.js", defer=True)
 
 
 def _plots() -> Safe:
     """What the script draws into; without one, where the figures themselves are."""
-    figures = element("a", "/api/history", href="/api/history")
+    figures = element("a", "/api/history", href="api/history")
     without = element("noscript", element("p", "Curves need scripts; the figures: ", figures))
     return element(
         "section",
@@ -159,11 +159,18 @@ def _since(t: float | None) -> Child:
 def _alerts(view: PageView) -> Safe:
     alerts = sorted(view.alerts, key=lambda alert: (alert.level != "page", alert.inhibited, -alert.fired_t))
     listed = [_alert(alert, view.state.run) for alert in alerts[:_ALERT_ROWS]]
-    incidents = [element("p", "incident ", element("code", each.id), class_="dim") for each in view.incidents]
+    incidents = [_incident(each.id) for each in view.incidents]
     none = element("p", "No alert is open.", class_="dim")
     return join(
         (element("h2", "alerts"), *incidents, element("ul", *listed, class_="plain") if listed else none)
     )
+
+
+def _incident(name: str) -> Safe:
+    """With what the keeper has written of it; a moment after it was opened there is nothing yet."""
+    report = element("a", "report", href=f"reports/{name}.html")
+    draft = element("a", "postmortem draft", href=f"reports/{name}.md")
+    return element("p", "incident ", element("code", name), " – ", report, ", ", draft, class_="dim")
 
 
 def _alert(alert: Alert, run: str) -> Safe:

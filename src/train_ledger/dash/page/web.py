@@ -1,32 +1,27 @@
-"""What does the page answer to which request?
-
-GET and HEAD only. What is bound to the loopback answers only to the loopback's names, or any web site could
-have a browser ask it under a name of its own (DNS rebinding).
-"""
+"""What does the page answer to which request?"""
 
 from __future__ import annotations
 
 import asyncio
 import dataclasses
-import ipaddress
 import json
 import time
 import zlib
 from collections.abc import AsyncIterator, Callable, Mapping
 from importlib.resources import files
+from pathlib import Path
 from threading import Event
 from typing import Any
 
 from starlette.applications import Starlette
-from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from train_ledger.answer import SCHEMA
 from train_ledger.config import Config
 from train_ledger.dash.exposition import Exposition
+from train_ledger.dash.page.guard import Guard
 from train_ledger.dash.page.parts import document, parts
 from train_ledger.dash.page.plots import (
     HistorySource,
@@ -35,23 +30,12 @@ from train_ledger.dash.page.plots import (
     plotly_script,
     strips_json,
 )
+from train_ledger.dash.page.reports import report_of
 from train_ledger.dash.page.view import PageView, headline
 from train_ledger.fields import written_number
 
 __all__ = ["app", "state_json"]
 
-_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
-_HEADERS = {
-    "Content-Security-Policy": _POLICY,
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cache-Control": "no-store",
-}
 _STATIC = {
     "page.css": "text/css; charset=utf-8",
     "plotly.css": "text/css; charset=utf-8",
@@ -69,14 +53,17 @@ def app(
     source: Source,
     *,
     history: HistorySource | None = None,
+    reports: Path | None = None,
     loopback: bool = True,
+    token: str | None = None,
     interval_s: float = 1.0,
     ending: Event | None = None,
 ) -> Starlette:
     """The page as an ASGI application; `source` is asked for what to show, from the server's thread.
 
-    `history` is drawn beside it, where it is kept. `loopback` says that it is bound to the loopback, and then
-    other host names are refused. Open pages are sent what changed every `interval_s`, until `ending` is set.
+    `history` is drawn beside it, where it is kept, and `reports` is the folder of what was written of
+    incidents. `loopback` says that it is bound to the loopback, and then other host names are refused; with a
+    `token` whoever has none is. Open pages are sent what changed every `interval_s`, until `ending` is set.
     """
     page = _Page(source, interval_s, ending or Event(), history)
     routes = [
@@ -85,12 +72,13 @@ def app(
         Route("/api/state", page.state),
         Route("/api/history", page.curves),
         Route("/api/strips", page.strips),
+        Route("/reports/{name}", report_of(reports)),
         Route("/metrics", page.metrics),
         Route("/static/plotly.min.js", _plotly),
         *(Route(f"/static/{name}", _static(name, kind)) for name, kind in _STATIC.items()),
     ]
     application = Starlette(routes=routes)
-    application.add_middleware(_Guard, loopback=loopback)
+    application.add_middleware(Guard, loopback=loopback, token=token)
     return application
 
 
@@ -190,46 +178,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, tuple | list | set | frozenset):
         return [_plain(item) for item in value]
     return written_number(value) if isinstance(value, float) else value
-
-
-class _Guard:
-    """Refuses what is not for us, and puts the same headers onto every answer."""
-
-    def __init__(self, app: ASGIApp, *, loopback: bool) -> None:
-        self._app = app
-        self._loopback = loopback
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-
-        async def send_guarded(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                for name, value in _HEADERS.items():
-                    headers.setdefault(name, value)
-            await send(message)
-
-        refusal = self._refusal(scope)
-        await (refusal or self._app)(scope, receive, send_guarded)
-
-    def _refusal(self, scope: Scope) -> Response | None:
-        if scope["method"] not in ("GET", "HEAD"):
-            return PlainTextResponse(
-                "the page is read-only\n", status_code=405, headers={"Allow": "GET, HEAD"}
-            )
-        if self._loopback and not _is_loopback(Headers(scope=scope).get("host", "")):
-            return PlainTextResponse("this page answers only to localhost\n", status_code=421)
-        return None
-
-
-def _is_loopback(host: str) -> bool:
-    """Whether a Host header names this machine's loopback, by whichever port (a tunnel has its own)."""
-    name = host.rpartition("]")[0].lstrip("[") if host.startswith("[") else host.partition(":")[0]
-    if name.lower() in ("localhost", "localhost."):
-        return True
-    try:
-        return ipaddress.ip_address(name).is_loopback
-    except ValueError:
-        return False

@@ -76,7 +76,7 @@ document.addEventListener("click", (event) => {
   if (button !== null) copy(button);
 });
 
-const events = new EventSource("/events");
+const events = new EventSource("events");
 events.onmessage = (event) => take(JSON.parse(event.data));
 events.onerror = () => { connected = false; };
 setInterval(countAges, 1000);

@@ -46,7 +46,7 @@ function loadPlotly() {
   if (plotly === null) {
     plotly = new Promise((resolve, reject) => {
       const script = document.createElement("script");
-      script.src = "/static/plotly.min.js";
+      script.src = "static/plotly.min.js";
       script.onload = () => resolve(window.Plotly);
       script.onerror = () => reject(new Error("plotly.js did not come"));
       document.head.append(script);
@@ -132,7 +132,7 @@ async function refresh() {
   try {
     const asked = new URLSearchParams({ points: String(CURVE_POINTS) });
     if (range !== null) { asked.set("first", String(Math.floor(range[0]))); asked.set("last", String(Math.ceil(range[1]))); }
-    const answer = await (await fetch(`/api/history?${asked}`)).json();
+    const answer = await (await fetch(`api/history?${asked}`)).json();
     const told = CURVE_GROUPS.filter((group) =>
       answer.attempts.some((part) => group.fields.some((field) => part.curves[field])));
     const lib = told.length > 0 ? await loadPlotly() : null;
@@ -162,7 +162,7 @@ function said(answer, count) {
 }
 
 async function refreshStrips() {
-  const answer = await (await fetch("/api/strips")).json();
+  const answer = await (await fetch("api/strips")).json();
   for (const strip of answer.ranks) drawStrip(strip, "rank", (at) => `step ${strip.base + at * strip.width}`);
   for (const strip of answer.gpus) {
     drawStrip(strip, "", (at) => new Date(1000 * (strip.base + at * strip.width)).toISOString().slice(0, 19) + "Z");

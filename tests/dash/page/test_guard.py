@@ -1,0 +1,97 @@
+"""Who may not see the page does not, and who may never has the token in an address for long."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from dash.page.views import healthy
+from train_ledger.dash.page import app, serve
+
+TOKEN = "a-token-that-nobody-guesses"  # noqa: S105
+
+
+def client() -> TestClient:
+    return TestClient(
+        app(healthy, loopback=False, token=TOKEN), base_url="http://node7:9467", follow_redirects=False
+    )
+
+
+@pytest.mark.parametrize("path", ["/", "/events", "/api/state", "/static/page.js", "/reports/x.html"])
+def test_without_a_token_nothing_is_seen(path: str) -> None:
+    answer = client().get(path)
+    assert answer.status_code == 401
+    assert "r42" not in answer.text
+    assert "open the address that" in answer.text
+    assert answer.headers["content-security-policy"]
+
+
+@pytest.mark.parametrize("token", ["", "a-token-that-nobody-guesse", TOKEN + "x", TOKEN.upper(), "ü"])
+def test_a_wrong_token_is_as_good_as_none(token: str) -> None:
+    assert client().get("/", params={"token": token}).status_code == 401
+    assert client().get("/", headers={"Authorization": f"Bearer {token}".encode()}).status_code == 401
+    assert client().get("/", headers={"Cookie": f"train_ledger_token={token}".encode()}).status_code == 401
+
+
+def test_the_token_moves_from_the_address_into_a_cookie_that_no_script_reads() -> None:
+    own = client()
+    answer = own.get("/api/state", params={"token": TOKEN, "x": "1"})
+    assert (answer.status_code, answer.headers["location"]) == (303, "/api/state?x=1")
+    cookie = answer.headers["set-cookie"].lower()
+    assert "httponly" in cookie
+    assert "samesite=strict" in cookie
+    assert own.get("/api/state").status_code == 200
+
+
+def test_nobody_is_sent_to_another_site() -> None:
+    answer = client().get("/%2Fevil.example.org/", params={"token": TOKEN})
+    assert answer.headers["location"] == "/evil.example.org/"
+
+
+def test_a_script_gives_it_as_a_bearer() -> None:
+    assert client().get("/api/state", headers={"Authorization": f"Bearer {TOKEN}"}).status_code == 200
+
+
+def test_prometheus_reads_the_metrics_without_one() -> None:
+    assert client().get("/metrics").status_code == 200
+
+
+def test_what_is_bound_to_the_loopback_wants_none() -> None:
+    with serve(healthy, port=0) as url:
+        assert "token" not in url
+
+
+def test_what_is_bound_elsewhere_always_wants_one() -> None:
+    with serve(healthy, "0.0.0.0", 0, token=lambda: TOKEN) as url:
+        assert url.endswith(f"/?token={TOKEN}")
+    with serve(healthy, "0.0.0.0", 0) as first, serve(healthy, "0.0.0.0", 0) as second:
+        assert first.partition("?")[2] != second.partition("?")[2]
+
+
+# -- reports
+
+
+def reports(folder: Path) -> TestClient:
+    return TestClient(app(healthy, reports=folder), base_url="http://localhost")
+
+
+def test_a_report_is_opened_with_no_more_rights_than_on_a_disk(tmp_path: Path) -> None:
+    (tmp_path / "20261130T031205Z-GpuXidError.html").write_text("<h1>x</h1>")
+    (tmp_path / "20261130T031205Z-GpuXidError.md").write_text("# <script>")
+    page = reports(tmp_path).get("/reports/20261130T031205Z-GpuXidError.html")
+    assert (page.status_code, page.text) == (200, "<h1>x</h1>")
+    assert page.headers["content-security-policy"].startswith("sandbox")
+    draft = reports(tmp_path).get("/reports/20261130T031205Z-GpuXidError.md")
+    assert draft.headers["content-type"].startswith("text/plain")
+
+
+@pytest.mark.parametrize(
+    "name", ["../journal.jsonl", "..%2Fkeeper.lock", "a.html", "20261130T031205Z-X.json", ".html", "%00.html"]
+)
+def test_nothing_else_is_given_away(tmp_path: Path, name: str) -> None:
+    (tmp_path / "journal.jsonl").write_text("secret")
+    answer = reports(tmp_path / "reports").get(f"/reports/{name}")
+    assert answer.status_code == 404
+    assert "secret" not in answer.text
