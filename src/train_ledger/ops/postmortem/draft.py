@@ -23,7 +23,7 @@ from train_ledger.ops.postmortem.journal_moments import accused, journal_moments
 from train_ledger.ops.postmortem.loss import Loss, loss
 from train_ledger.ops.postmortem.moment import Moment, day, in_order
 from train_ledger.ops.postmortem.split import Split, split
-from train_ledger.ops.postmortem.witnesses import Window, Witnesses, testimony
+from train_ledger.ops.postmortem.witnesses import Window, Witnesses, witnesses_of
 from train_ledger.render import duration
 from train_ledger.run_dir import RunDir
 
@@ -155,7 +155,7 @@ def _witnesses(run_dir: RunDir, config: Config, incident: Incident, recovery: Sp
     ends = [t for t in (recovery.over_t, incident.last_t) if t is not None]
     ranks = incident.verdict.ranks[:_MOST_RANKS] if incident.verdict else ()
     window = Window(begin - _BEFORE_S, max([begin, *ends]) + _AFTER_S, begin, ranks)
-    return testimony(run_dir, window, config.xid)
+    return witnesses_of(run_dir, window, config.xid)
 
 
 def _marks(recovery: Split, verdict: Diagnosis, line: int | None, witnesses: Witnesses) -> Iterable[Moment]:

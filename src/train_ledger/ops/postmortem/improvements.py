@@ -65,7 +65,11 @@ def _known_before(moments: Sequence[Moment], split: Split) -> Iterable[str]:
     stood_t = split.stood_t
     if stood_t is None:
         return
-    early = [it for it in moments if it.pages and it.t is not None and 0 < stood_t - it.t <= _XID_BEFORE_S]
+    early = [
+        it
+        for it in moments
+        if it.pages and it.xid is not None and it.t is not None and 0 < stood_t - it.t <= _XID_BEFORE_S
+    ]
     if not early:
         return
     first = early[0]

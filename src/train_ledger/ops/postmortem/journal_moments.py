@@ -13,6 +13,7 @@ from train_ledger.render import ranks_in_words
 __all__ = ["accused", "journal_moments", "note_moments"]
 
 _KEEPER = "the keeper's clock"
+_LONGEST_CODE = 7
 
 
 def journal_moments(incident: Incident) -> Iterable[Moment]:
@@ -21,6 +22,8 @@ def journal_moments(incident: Incident) -> Iterable[Moment]:
         source = f"ledger/journal.jsonl:{it.line}"
         if it.verdict:
             yield Moment(it.t, f"verdict: {it.verdict.cause}, {accused(it.verdict)}", source, _KEEPER)
+        elif it.kind == "alert_fired":
+            yield _alert(it, source)
         elif say := _SAID.get(it.kind):
             yield Moment(it.t, say(it), source, _KEEPER)
 
@@ -54,14 +57,26 @@ def _of(words: str, key: str) -> Callable[[Happened], str]:
     return lambda it: f"{words}{it.entry.get(key)}"
 
 
-def _fired(it: Happened) -> str:
-    entry: Entry = it.entry
-    return f"{entry.get('alert')} fired ({entry.get('level')}): {entry.get('summary')}"
+def _alert(it: Happened, source: str) -> Moment:
+    """An alert about an XID says which, so that a host whose kernel log nobody kept is known, too."""
+    entry = it.entry
+    text = f"{entry.get('alert')} fired ({entry.get('level')}): {entry.get('summary')}"
+    labels = _labels(entry)
+    code, host = labels.get("xid"), labels.get("host")
+    xid = int(code) if isinstance(code, str) and code.isdecimal() and len(code) < _LONGEST_CODE else None
+    host = host if isinstance(host, str) else None
+    return Moment(it.t, text, source, _KEEPER, host=host, xid=xid, pages=entry.get("level") == "page")
+
+
+def _labels(entry: Entry) -> Mapping[str, object]:
+    found: object = entry
+    for key in ("transition", "alert", "labels"):
+        found = found.get(key) if isinstance(found, Mapping) else None
+    return found if isinstance(found, Mapping) else {}
 
 
 _SAID: Mapping[str, Callable[[Happened], str]] = {
     "incident_opened": _of("incident opened by ", "alert"),
-    "alert_fired": _fired,
     "alert_resolved": lambda it: f"{it.entry.get('alert')} resolved",
     "notification_intended": lambda it: "page handed over for delivery",
     "notification_done": _of("page: ", "outcome"),

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-__all__ = ["Moment", "clock_time", "day", "in_order"]
+__all__ = ["Moment", "day", "in_order", "stamps"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +42,15 @@ def in_order(moments: Iterable[Moment]) -> list[Moment]:
     return [it for _, _, it in sorted(keyed, key=lambda key: key[:2])]
 
 
-def clock_time(t: float | None) -> str:
-    """Hours, minutes and seconds of UTC."""
-    return "--:--:--" if t is None else f"{datetime.fromtimestamp(t, UTC):%H:%M:%S}"
+def stamps(moments: Iterable[Moment]) -> list[str]:
+    """Hours, minutes and seconds of UTC of each, with the day where it is not that of the one before."""
+    told, today = [], None
+    for it in moments:
+        stamp = "--:--:--" if it.t is None else f"{datetime.fromtimestamp(it.t, UTC):%H:%M:%S}"
+        of = day(it.t) if it.t is not None else today
+        told.append(f"{of} {stamp}" if today not in (None, of) else stamp)
+        today = of
+    return told
 
 
 def day(t: float | None) -> str:

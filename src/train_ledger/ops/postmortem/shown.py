@@ -5,13 +5,13 @@ Words of logs are made harmless here, once for each form: in Markdown by `inert`
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from train_ledger.answer import SCHEMA, to_json
 from train_ledger.ops.markdown import inert
 from train_ledger.ops.postmortem.draft import Part, Postmortem
-from train_ledger.ops.postmortem.moment import Moment, clock_time
+from train_ledger.ops.postmortem.moment import Moment, stamps
 from train_ledger.render import Report
 from train_ledger.render.report import Pair, Point, Section
 
@@ -36,9 +36,8 @@ def _markdown(draft: Postmortem) -> Iterable[str]:
     for number, part in enumerate(draft.parts):
         if number == _SPLIT:
             yield from _heading(_TIMELINE)
-            yield from (
-                f"- {clock_time(it.t)}  {inert(it.text)}{_where(inert(it.where))}" for it in draft.timeline
-            )
+            for stamp, it in zip(stamps(draft.timeline), draft.timeline, strict=True):
+                yield f"- {stamp}  {inert(it.text)}{_where(inert(it.where))}"
         yield from _heading(part.heading)
         yield from (f"- {inert(line)}" for line in part.lines)
         yield from (f"- (?) {line}: …" for line in part.for_people)
@@ -67,15 +66,16 @@ def report_of_postmortem(draft: Postmortem) -> Report:
     sections = [Section("", (Pair("status", _about(draft.incident)),))]
     for number, part in enumerate(draft.parts):
         if number == _SPLIT:
-            sections.append(Section(_TIMELINE, tuple(map(_line, draft.timeline))))
+            sections.append(Section(_TIMELINE, tuple(_lines(draft.timeline))))
         sections += _section(part)
     if draft.not_told:
         sections.append(Section("not in this draft", tuple(map(Point, draft.not_told))))
     return Report(draft.title, "trouble", tuple(sections))
 
 
-def _line(it: Moment) -> Pair:
-    return Pair(clock_time(it.t), f"{it.text}{_where(it.where)}")
+def _lines(timeline: Sequence[Moment]) -> Iterable[Pair]:
+    for stamp, it in zip(stamps(timeline), timeline, strict=True):
+        yield Pair(stamp, f"{it.text}{_where(it.where)}")
 
 
 def _section(part: Part) -> Iterable[Section]:

@@ -23,7 +23,7 @@ from train_ledger.ops.postmortem.statements import Statements
 from train_ledger.run_dir import RunDir
 from train_ledger.sources import read_facts
 
-__all__ = ["Window", "Witnesses", "testimony"]
+__all__ = ["Window", "Witnesses", "witnesses_of"]
 
 _SIGNAL_BYTES = 32 << 20
 _OWN_BYTES = 4 << 20
@@ -57,7 +57,7 @@ class Witnesses:
     not_read: tuple[str, ...] = ()
 
 
-def testimony(run_dir: RunDir, window: Window, levels: Xid) -> Witnesses:
+def witnesses_of(run_dir: RunDir, window: Window, levels: Xid) -> Witnesses:
     """What is told of the window; `levels` are those of XIDs that the user set."""
     closely = Closely(ranks=(*window.ranks, 0), own_bytes=_OWN_BYTES)
     signals = dated(facts_before(run_dir, window.until_t, _SIGNAL_BYTES, closely))
