@@ -13,7 +13,7 @@ from train_ledger import slow
 from train_ledger.answer import Diagnosis, RuledOut, SlowAnswer
 from train_ledger.config import Alerts, Config
 from train_ledger.ledger import RunState, gpu_price_per_hour, has_gpus, impact, known_at
-from train_ledger.ledger.hardware.places import host_key
+from train_ledger.ops.places import gpus_of
 from train_ledger.ops.slow_commands import slow_commands
 from train_ledger.ops.words import step_clock
 from train_ledger.render import harmless
@@ -135,13 +135,13 @@ def _hosts(state: RunState, answer: SlowAnswer) -> tuple[str, ...]:
         return tuple(sorted(of_ranks | set(answer.hosts)))
     if answer.cause != "slow.straggler.link":
         return ()
-    hosts = {host_key(it.host): it.host for it in state.gpus if it.links_grown}
-    hosts |= {host_key(it.host): it.host for it in state.ports if it.grown or it.down_since_t is not None}
-    return tuple(sorted(hosts.values()))
+    return slow.Cards(state.gpus, state.ports).hosts_in_trouble
 
 
 def _gpus(state: RunState, answer: SlowAnswer) -> tuple[str, ...]:
-    """Cards whose own counters name them; those of culprits are found by their ranks."""
-    if answer.culprits or answer.cause != "slow.straggler.link":
+    """The culprits' cards; of links that name a host, the cards whose own counters grew."""
+    if answer.culprits:
+        return gpus_of(state, answer.culprits)
+    if answer.cause != "slow.straggler.link":
         return ()
     return tuple(sorted(name for it in state.gpus if it.links_grown and (name := it.uuid or it.pci)))

@@ -14,6 +14,7 @@ from train_ledger.answer import Suspect
 from train_ledger.config import Alerts
 from train_ledger.ledger.hardware.clocks import SM_CLOCK
 from train_ledger.ledger.hardware.places import host_key
+from train_ledger.ledger.hardware.port import RATE
 from train_ledger.ledger.hardware.records import GpuState, PortState
 
 __all__ = ["Cards", "of_clocks", "of_links"]
@@ -44,6 +45,13 @@ class Cards:
     def peers(self, gpu: GpuState) -> list[GpuState]:
         """The other cards of the run."""
         return [it for it in self.gpus if it.ranks and it.seen_t is not None and it is not gpu]
+
+    @property
+    def hosts_in_trouble(self) -> tuple[str, ...]:
+        """The hosts whose links count errors, are down, or slower than they were."""
+        hosts = {host_key(it.host): it.host for it in self.gpus if it.links_grown}
+        hosts |= {host_key(it.host): it.host for it in self.ports if _port_trouble(it)}
+        return tuple(sorted(hosts.values()))
 
 
 def of_clocks(cards: Cards, ranks: Sequence[int], alerts: Alerts) -> Suspect:
@@ -111,6 +119,8 @@ def _besides(gpu: GpuState, cards: Cards) -> str:
         if own is not None:
             beside = "" if others is None else f" (others {others * factor:.0f})"
             told.append(f"{own * factor:.0f} {unit}{beside}")
+    if gpu.sbe_grown:
+        told.append(f"{gpu.sbe_grown:.0f} corrected memory errors")
     return "".join(f", {it}" for it in told)
 
 
@@ -146,4 +156,8 @@ def _traffic(gpu: GpuState) -> float | None:
 def _port_trouble(port: PortState) -> str:
     if port.down_since_t is not None:
         return "the link is down"
-    return ", ".join(f"{name.removesuffix('_total')} +{more:.0f}" for name, more in port.grown.items())
+    told = [f"{name.removesuffix('_total')} +{more:.0f}" for name, more in port.grown.items()]
+    rate = port.values.get(RATE)
+    if rate is not None and port.usual_rate is not None and rate < port.usual_rate:
+        told.append(f"{rate / 1e9:.3g} GB/s where it was linked at {port.usual_rate / 1e9:.3g}")
+    return ", ".join(told)

@@ -25,9 +25,8 @@ from train_ledger.slow.suspects.work import of_more_work
 
 __all__ = ["Beside", "suspects"]
 
-_BY_CLOCKS = frozenset({"compute", "host"})
-_BY_LINKS = frozenset({"compute", "host", "data"})
-"""Phases of its work that a rank's slow clocks and its slow links make longer."""
+_BY_CARDS = frozenset({"compute", "host"})
+"""Phases of its work that a rank's slow clocks or links make longer."""
 
 _OF_KIND = {"stage": "slow.stage_imbalance", "sequence": "slow.sequence_imbalance", "gc": "slow.gc"}
 
@@ -95,8 +94,8 @@ def _few(
     clocks = of_clocks(beside.cards, who.ranks, alerts)
     if clocks.verdict == "not_observed":
         clocks = of_reported_clocks(view, who.ranks) or clocks
-    clocks = _of_phases(clocks, who, _BY_CLOCKS)
-    links = _of_phases(of_links(beside.cards, who.ranks), who, _BY_LINKS)
+    clocks = _of_phase(clocks, who)
+    links = _of_phase(of_links(beside.cards, who.ranks), who)
     first = [it for it in (clocks, links) if it.verdict == "confirmed"]
     chosen = first[0] if first else of_software(view, who)
     others = [clocks, links, *of_all]
@@ -104,9 +103,9 @@ def _few(
     return chosen.cause, tuple(_acquitted(it, chosen, who) for it in told)
 
 
-def _of_phases(suspect: Suspect, who: Who, phases: frozenset[str]) -> Suspect:
+def _of_phase(suspect: Suspect, who: Who) -> Suspect:
     """Trouble of a card that is none of what its rank takes longer for does not say why it drags."""
-    if suspect.verdict != "confirmed" or who.phase is None or who.phase in phases:
+    if suspect.verdict != "confirmed" or who.phase is None or who.phase in _BY_CARDS:
         return suspect
     by = f"not what makes these ranks drag, which is their {who.phase} – {suspect.by}"
     return replace(suspect, verdict="ruled_out", by=by)
@@ -155,6 +154,5 @@ def _larger(of_all: Sequence[Suspect], chosen: Suspect) -> bool:
 
 
 def _one_place(links: Suspect, cards: Cards) -> bool:
-    """Whether the links of one host alone count errors, so that its own errors name it."""
-    hosts = {it.host for it in cards.gpus if it.links_grown} | {it.host for it in cards.ports if it.grown}
-    return links.verdict == "confirmed" and len(hosts) == 1
+    """Whether the links of one host alone are in trouble, so that its own counters name it."""
+    return links.verdict == "confirmed" and len(cards.hosts_in_trouble) == 1
