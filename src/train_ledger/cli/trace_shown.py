@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
 from train_ledger.render import harmless
 from train_ledger.slow.trace.breakdown import Breakdown, Degraded, RankBreakdown
 from train_ledger.slow.trace.buckets import BUCKETS
-from train_ledger.slow.trace.diff import BucketDifference, TraceDifference
+from train_ledger.slow.trace.conclusion import BucketDifference
+from train_ledger.slow.trace.diff import TraceDifference
+from train_ledger.slow.trace.kernels import KernelDifference
 
 __all__ = ["breakdown_lines", "breakdown_values", "difference_lines", "difference_values"]
 
@@ -17,6 +19,7 @@ _MOST_RANKS = 16
 _MOST_KERNELS = 8
 _MOST_REMARKS = 12
 _COUNTS = 0.03
+_TELLS = 0.001
 
 
 def breakdown_values(found: Breakdown) -> dict[str, Any]:
@@ -144,8 +147,20 @@ def difference_values(found: TraceDifference) -> dict[str, Any]:
         "buckets_ns": {name: it and _difference(it) for name, it in found.buckets.items()},
         "held_by": dict(found.held_by),
         "cpu_launch_ns": {name: _difference(it) for name, it in found.host_parts.items()},
+        "other_ns": {name: _difference(it) for name, it in found.other_parts.items()},
         "conclusion": found.conclusion,
         "kernels": [{**asdict(it), "diff_ns": it.diff_ns} for it in found.kernels],
+        "launches": [
+            {
+                "name": it.name,
+                "old_ns": it.old_ns,
+                "new_ns": it.new_ns,
+                "diff_ns": it.diff_ns,
+                "by_count_ns": it.by_count_ns,
+                "by_length_ns": it.by_length_ns,
+            }
+            for it in found.calls
+        ],
         "degraded": [asdict(it) for it in found.degraded],
     }
 
@@ -158,18 +173,25 @@ def difference_lines(found: TraceDifference) -> Iterator[str]:
     """The table of the seed's chapter 4: old, new, difference, how sure; then the conclusion."""
     yield f"{'mean step':13}{'old':>14}{'new':>14}{'difference':>14}   95 of 100"
     for name, it in (("window", found.window), *found.buckets.items()):
-        yield f"{name:13}not known" if it is None else _row(name, it)
+        mark = "  ←" if name == found.leading else ""
+        yield f"{name:13}not known" if it is None else _row(name, it) + mark
     yield ""
     yield harmless(found.conclusion, longest=400)
     for name, holder in found.held_by.items():
         yield f"{name} is not known; its time is in {holder}"
-    if found.kernels:
-        yield ""
-        yield "kernels that differ most, in a step: longer by their number, by their length"
-    for kernel in found.kernels[:_MOST_KERNELS]:
-        by = f"{kernel.by_count_ns / 1e6:+10,.3f} ms {kernel.by_length_ns / 1e6:+10,.3f} ms"
-        yield harmless(f"  {by}  {kernel.name}", longest=160)
+    yield from _most_different("kernels", found.kernels, found.window)
+    yield from _most_different("calls of the host", found.calls, found.window)
     yield from _remarks(found.degraded)
+
+
+def _most_different(what: str, kinds: Iterable[KernelDifference], window: BucketDifference) -> Iterator[str]:
+    told = [it for it in kinds if abs(it.diff_ns) >= _TELLS * window.old][:_MOST_KERNELS]
+    if told:
+        yield ""
+        yield f"{what} that differ most, in a step: longer by their number, by their length"
+    for it in told:
+        by = f"{it.by_count_ns / 1e6:+10,.3f} ms {it.by_length_ns / 1e6:+10,.3f} ms"
+        yield harmless(f"  {by}  {it.name}", longest=160)
 
 
 def _row(name: str, it: BucketDifference) -> str:

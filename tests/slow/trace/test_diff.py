@@ -118,3 +118,20 @@ def test_many_ranks_make_no_more_steps(tmp_path: Path) -> None:
     assert found.window.ci95 is None, "three steps of eight ranks are three steps"
     other = trace_difference(breakdown(paths[:4]), side)
     assert any("not of the same ranks" in it.why for it in other.degraded)
+
+
+def test_calls_of_the_host_that_are_new_are_listed(tmp_path: Path) -> None:
+    def side(name: str, allocations: int) -> Breakdown:
+        events: list[Event] = []
+        for number in range(6):
+            at = 1000.0 * number
+            events += [step(number, at, at + 999), launch(at + 1, at + 2, number), kernel(at + 9, at + 900)]
+            events[-1]["args"]["correlation"] = number
+            events += [
+                launch(at + 10 + it, at + 10.5 + it, 5000, "cudaMalloc_v2") for it in range(allocations)
+            ]
+        return breakdown([write(tmp_path / name, *events)])
+
+    found = trace_difference(side("old.json", 0), side("new.json", 3))
+    [most, *_] = found.calls
+    assert (most.name, most.old_ns, most.new_ns, most.by_count_ns) == ("cudaMalloc", 0.0, 1500.0, 1500.0)

@@ -6,10 +6,18 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 from train_ledger.slow.trace.activity import Activity, activity
 from train_ledger.slow.trace.arrivals import Arrivals, arrivals
-from train_ledger.slow.trace.buckets import BUCKETS, HELD_BY, Buckets, buckets_of, time_by_cause
+from train_ledger.slow.trace.buckets import (
+    BUCKETS,
+    HELD_BY,
+    Buckets,
+    buckets_of,
+    time_by_cause,
+    together,
+)
 from train_ledger.slow.trace.launching import Launching, launching, lost_launches
 from train_ledger.slow.trace.pipeline import bubble_fraction
 from train_ledger.slow.trace.reading.trace import Trace, read_trace
@@ -24,7 +32,6 @@ __all__ = [
     "Schedule",
     "TraceError",
     "breakdown",
-    "together",
 ]
 
 _COUNTS = 0.03
@@ -118,10 +125,11 @@ class Options:
     schedule: Schedule | None = None
 
 
+_Progress: TypeAlias = Callable[[Path, int], None]
+
+
 def breakdown(
-    paths: Sequence[Path],
-    options: Options | None = None,
-    progress: Callable[[Path, int], None] | None = None,
+    paths: Sequence[Path], options: Options | None = None, progress: _Progress | None = None
 ) -> Breakdown:
     """Break the steps of these traces down, one trace a rank; `progress` is told the bytes read of each.
 
@@ -137,7 +145,7 @@ def breakdown(
     return Breakdown(ranks, tuple(degraded), {name: HELD_BY[name] for name in unknown}, found)
 
 
-def _read(path: Path, options: Options, progress: Callable[[Path, int], None] | None) -> Trace:
+def _read(path: Path, options: Options, progress: _Progress | None) -> Trace:
     told = (lambda read_bytes: progress(path, read_bytes)) if progress else None
     try:
         return read_trace(
@@ -198,9 +206,7 @@ def _of_rank(
     degraded += [Degraded(trace.file, why, lost) for why, lost in remarks]
     by_schedule = None if options.schedule is None else round(options.schedule.bubble * total.window_ns)
     caused_ns = told.caused_ns if told else None
-    return RankBreakdown(
-        trace.file, cut.windows, steps, total, active, trace, caused_ns, by_schedule
-    )  # fmt: skip
+    return RankBreakdown(trace.file, cut.windows, steps, total, active, trace, caused_ns, by_schedule)
 
 
 def _lost(trace: Trace, launched: Launching) -> Iterable[tuple[str, int]]:
@@ -237,17 +243,3 @@ def _doubts(cut: Cut, total: Buckets, active: Activity, trace: Trace) -> Iterabl
     unexplained = total.other_parts_ns.get("unexplained", 0)
     if unexplained > _MUCH_UNEXPLAINED * total.window_ns > 0:
         yield f"of {unexplained / total.window_ns:.0%} of the time the trace does not tell the cause", 0
-
-
-def together(steps: Sequence[Buckets]) -> Buckets:
-    """The sum of several windows; a bucket that one of them does not know is not known."""
-    sums: dict[str, int | None] = {}
-    for name in BUCKETS:
-        values = [step.buckets_ns[name] for step in steps]
-        known = [value for value in values if value is not None]
-        sums[name] = sum(known) if len(known) == len(values) and values else None if values else 0
-    host, other = (
-        {name: sum(each[name] for each in parts) for name in (parts[0] if parts else ())}
-        for parts in ([it.host_parts_ns for it in steps], [it.other_parts_ns for it in steps])
-    )
-    return Buckets(None, sum(step.window_ns for step in steps), sums, host, other)

@@ -8,7 +8,7 @@ stays in the one that `HELD_BY` names.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -40,6 +40,7 @@ __all__ = [
     "TimeByCause",
     "buckets_of",
     "time_by_cause",
+    "together",
 ]
 
 BUCKETS = (
@@ -219,3 +220,17 @@ def buckets_of(times: TimeByCause, window: Window) -> Buckets:
     )
     buckets = {name: found[name] for name in BUCKETS}
     return Buckets(window.step, window.length_ns, buckets, parts, others)
+
+
+def together(steps: Sequence[Buckets]) -> Buckets:
+    """The sum of several windows; a bucket that one of them does not know is not known."""
+    sums: dict[str, int | None] = {}
+    for name in BUCKETS:
+        values = [step.buckets_ns[name] for step in steps]
+        known = [value for value in values if value is not None]
+        sums[name] = sum(known) if len(known) == len(values) and values else None if values else 0
+    host, other = (
+        {name: sum(each[name] for each in parts) for name in (parts[0] if parts else ())}
+        for parts in ([it.host_parts_ns for it in steps], [it.other_parts_ns for it in steps])
+    )
+    return Buckets(None, sum(step.window_ns for step in steps), sums, host, other)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
@@ -17,6 +17,8 @@ import numpy.typing as npt
 
 from train_ledger.slow.trace.breakdown import Breakdown, Degraded
 from train_ledger.slow.trace.buckets import BUCKETS, HELD_BY, Buckets
+from train_ledger.slow.trace.conclusion import BucketDifference, Changed, conclusion
+from train_ledger.slow.trace.host_calls import calls_of
 from train_ledger.slow.trace.kernel_lengths import inefficient, longer_than_usual, usual_lengths
 from train_ledger.slow.trace.kernels import KernelDifference, kernel_differences, kernels_of
 
@@ -26,27 +28,15 @@ _FEWEST_STEPS = 5
 _DRAWS = 2000
 _SEED = 20_261_130
 _MOST_KERNELS = 20
-_SAME_SHARE = 0.01
-_LEADING_SHARE = 0.4
-_WELL_MATCHED = 0.8
-
-
-@dataclass(frozen=True, slots=True)
-class BucketDifference:
-    """Nanoseconds of the mean step; `ci95` is None where too few steps are there to tell."""
-
-    old: int
-    new: int
-    ci95: tuple[int, int] | None = None
-
-    @property
-    def diff(self) -> int:
-        return self.new - self.old
 
 
 @dataclass(frozen=True, slots=True)
 class TraceDifference:
-    """`buckets` are None where one side cannot tell them; their time is in that of `held_by`, on both."""
+    """`buckets` are None where one side cannot tell them; their time is in that of `held_by`, on both.
+
+    `leading` is the bucket that the conclusion names, None where it names none. `calls` are those of the
+    host to the GPU's driver, which differ as kernels do.
+    """
 
     window: BucketDifference
     buckets: Mapping[str, BucketDifference | None]
@@ -55,6 +45,9 @@ class TraceDifference:
     conclusion: str
     kernels: tuple[KernelDifference, ...]
     degraded: tuple[Degraded, ...]
+    leading: str | None = None
+    other_parts: Mapping[str, BucketDifference] = field(default_factory=dict)
+    calls: tuple[KernelDifference, ...] = ()
 
 
 def trace_difference(old: Breakdown, new: Breakdown) -> TraceDifference:
@@ -77,15 +70,22 @@ def trace_difference(old: Breakdown, new: Breakdown) -> TraceDifference:
         buckets[name] = BucketDifference(means[0][column], means[1][column], sure[column] if sure else None)
     window = BucketDifference(sum(means[0]), sum(means[1]), sure[-1] if sure else None)
     kernels = kernel_differences(kernels_before, kernels_after)
-    parts = _host_parts(*sides)
+    host_parts, other_parts = (
+        _parts(sides[0], sides[1], which) for which in ("host_parts_ns", "other_parts_ns")
+    )
+    calls = kernel_differences(calls_of(old.ranks.values()), calls_of(new.ranks.values()))
+    told = conclusion(Changed(window, buckets, host_parts, other_parts, kernels, new.latecomer))
     return TraceDifference(
         window,
         buckets,
         {name: HELD_BY[name] for name in BUCKETS if name in unknown},
-        parts,
-        _conclusion(window, buckets, parts, kernels),
+        host_parts,
+        told.text,
         tuple(kernels[:_MOST_KERNELS]),
         (*_of_ranks(old, new), *old.degraded, *new.degraded),
+        told.leading,
+        other_parts,
+        tuple(calls[:_MOST_KERNELS]),
     )
 
 
@@ -160,72 +160,10 @@ def _drawn_means(rows: _Rows, draw: np.random.Generator) -> npt.NDArray[np.float
     return found
 
 
-def _host_parts(old: _Steps, new: _Steps) -> dict[str, BucketDifference]:
+def _parts(old: _Steps, new: _Steps, which: str) -> dict[str, BucketDifference]:
     sides = [[it for step in steps for it in step] for steps in (old, new)]
     found = {}
-    for name in sides[0][0].host_parts_ns:
-        before, after = (sum(it.host_parts_ns[name] for it in side) // len(side) for side in sides)
+    for name in getattr(sides[0][0], which):
+        before, after = (sum(getattr(it, which)[name] for it in side) // len(side) for side in sides)
         found[name] = BucketDifference(before, after)
     return found
-
-
-_MEANINGS = {
-    "bubble": "the pipeline idles longer: stages are out of balance, or there are fewer micro-batches",
-    "comm_exposed": "communication takes longer while kernels do not: the network, or its overlap was lost",
-    "recompute": "more is computed again in the backward pass: activation checkpointing changed",
-    "data_wait": "the GPU waits for data: loader, storage or pre-processing became slower",
-    "straggler": "collectives wait longer for a rank that comes late",
-    "other": "idle time of the GPU of which this trace does not tell the cause",
-}
-_HOST_MEANINGS = {
-    "allocator": "cudaMalloc and cudaFree: memory is fragmented; see num_alloc_retries",
-    "sync": "waiting for the GPU, as .item() or logging does; without it the wait may move elsewhere",
-    "checkpoint": "saving a checkpoint",
-    "gc": "garbage collection",
-    "dispatch": "Python and dispatch: more or slower work between launches (logging, locks, a busy core)",
-}
-
-
-def _conclusion(
-    window: BucketDifference,
-    buckets: Mapping[str, BucketDifference | None],
-    parts: Mapping[str, BucketDifference],
-    kernels: Sequence[KernelDifference],
-) -> str:
-    """What a person would say of the table."""
-    if abs(window.diff) < _SAME_SHARE * max(window.old, 1) or (
-        window.ci95 is not None and window.ci95[0] <= 0 <= window.ci95[1]
-    ):
-        return "the step did not change by more than steps differ anyway"
-    sign = 1 if window.diff > 0 else -1
-    changed = {name: it for name, it in buckets.items() if it is not None and it.diff * sign > 0}
-    name, most = max(changed.items(), key=lambda item: abs(item[1].diff))
-    share = abs(most.diff) / abs(window.diff)
-    word = "longer" if sign > 0 else "shorter"
-    head = f"steps are {abs(window.diff) / 1e6:,.1f} ms {word}, {share:.0%} of it in {name}"
-    if share < _LEADING_SHARE:
-        return f"{head}: no single cause"
-    if sign < 0:
-        return head
-    return f"{head}: {_meaning(name, parts, kernels)}"
-
-
-def _meaning(name: str, parts: Mapping[str, BucketDifference], kernels: Sequence[KernelDifference]) -> str:
-    if name == "cpu_launch":
-        part, _ = max(parts.items(), key=lambda item: item[1].diff)
-        return f"the GPU waits for the host – {_HOST_MEANINGS[part]}"
-    if name in ("compute", "kernel_eff"):
-        return _of_kernels([it for it in kernels if it.is_compute])
-    return _MEANINGS[name]
-
-
-def _of_kernels(kernels: Sequence[KernelDifference]) -> str:
-    longer = sum(it.by_length_ns for it in kernels)
-    more = sum(it.by_count_ns for it in kernels)
-    if longer > more:
-        slower = sum(it.old_ns for it in kernels if it.by_length_ns > 0)
-        known = sum(it.old_ns for it in kernels if it.new_ns)
-        if known and slower >= _WELL_MATCHED * known:
-            return "all kernels take longer: clocks (heat, power), or another card"
-        return f"some kernels take longer, most of all {kernels[0].name}"
-    return f"more kernels run than before, most of all {kernels[0].name}"
