@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 
-from train_ledger.dash.page import PageView, serve
+from train_ledger.dash.page import PageView, RunPage, serve
 from train_ledger.watch.history_keeping import HistoryKeeping
 from train_ledger.watch.keeper import Keeper
 from train_ledger.watch.page_token import page_token
@@ -28,11 +28,9 @@ def serve_view(
     with (
         closing(HistoryKeeping(keeper.run_dir, remark)) as history,
         serve(
-            lambda: view(keeper),
+            RunPage(lambda: view(keeper), history, keeper.run_dir.reports),
             host,
             port,
-            history=history,
-            reports=keeper.run_dir.reports,
             token=lambda: page_token(keeper.run_dir, os.environ),
         ) as address,
     ):

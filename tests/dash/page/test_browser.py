@@ -12,7 +12,7 @@ import pytest
 
 from dash.page.histories import KEPT, Kept, restarted
 from dash.page.views import HOSTILE, healthy, hung
-from train_ledger.dash.page import PageView, serve
+from train_ledger.dash.page import PageView, RunPage, serve
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 CHROMIUM = shutil.which("chromium")
@@ -109,7 +109,7 @@ def test_a_thousand_ranks_open_in_a_moment(browser: Any) -> None:
 def test_curves_and_strips_are_drawn_and_nothing_is_complained_of(
     browser: Any, tmp_path: Path, scheme: str
 ) -> None:
-    with serve(hung, port=0, history=KEPT) as url:
+    with serve(RunPage(hung, KEPT), port=0) as url:
         opened = Open(browser, url, viewport={"width": 1400, "height": 1000}, color_scheme=scheme)
         opened.page.locator("#curves .main-svg").first.wait_for(timeout=20000)
         opened.page.locator("#strips canvas").first.wait_for(timeout=20000)
@@ -124,7 +124,7 @@ def test_curves_and_strips_are_drawn_and_nothing_is_complained_of(
 
 
 def test_who_looks_closer_gets_finer_steps(browser: Any) -> None:
-    with serve(hung, port=0, history=Kept(restarted(ranks=1, steps=5000))) as url:
+    with serve(RunPage(hung, Kept(restarted(ranks=1, steps=5000))), port=0) as url:
         opened = Open(browser, url, viewport={"width": 1400, "height": 1000})
         opened.page.locator("#curves .main-svg").first.wait_for(timeout=20000)
         asked: list[str] = []
@@ -144,7 +144,7 @@ def test_who_looks_closer_gets_finer_steps(browser: Any) -> None:
 def test_a_thousand_ranks_are_drawn_as_fast_as_eight(browser: Any) -> None:
     """Updates hold up the page's own thread for less than a tenth of a second."""
     history = Kept(restarted(ranks=1024, steps=40))
-    with serve(lambda: hung(ranks=1024, culprit=700), port=0, history=history, interval_s=0.5) as url:
+    with serve(RunPage(lambda: hung(ranks=1024, culprit=700), history), port=0, interval_s=0.5) as url:
         opened = Open(browser, url, viewport={"width": 1400, "height": 1000})
         opened.page.locator("#strips canvas").first.wait_for(timeout=30000)
         assert opened.page.evaluate("document.querySelector('#strip_compute_s canvas').height") == 1024

@@ -8,14 +8,16 @@ import pytest
 from starlette.testclient import TestClient
 
 from dash.page.views import healthy
-from train_ledger.dash.page import app, serve
+from train_ledger.dash.page import RunPage, app, serve
 
 TOKEN = "a-token-that-nobody-guesses"  # noqa: S105
 
 
 def client() -> TestClient:
     return TestClient(
-        app(healthy, loopback=False, token=TOKEN), base_url="http://node7:9467", follow_redirects=False
+        app(RunPage(healthy), loopback=False, token=TOKEN),
+        base_url="http://node7:9467",
+        follow_redirects=False,
     )
 
 
@@ -74,7 +76,7 @@ def test_what_is_bound_elsewhere_always_wants_one() -> None:
 
 
 def reports(folder: Path) -> TestClient:
-    return TestClient(app(healthy, reports=folder), base_url="http://localhost")
+    return TestClient(app(RunPage(healthy, None, folder)), base_url="http://localhost")
 
 
 def test_a_report_is_opened_with_no_more_rights_than_on_a_disk(tmp_path: Path) -> None:

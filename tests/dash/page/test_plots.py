@@ -11,13 +11,13 @@ from starlette.testclient import TestClient
 
 from dash.page.histories import KEPT, Kept, restarted
 from dash.page.views import healthy
-from train_ledger.dash.page import app
+from train_ledger.dash.page import RunPage, app
 from train_ledger.dash.page.plots import plotly_marker, plotly_script
 from train_ledger.ledger.history import History
 
 
 def client(history: Kept | None = KEPT) -> TestClient:
-    return TestClient(app(healthy, history=history), base_url="http://localhost")
+    return TestClient(app(RunPage(healthy, history)), base_url="http://localhost")
 
 
 def asked(path: str, history: Kept = KEPT) -> Any:

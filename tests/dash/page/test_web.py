@@ -136,7 +136,7 @@ def test_an_open_page_is_sent_what_changed_and_no_more(client: httpx.Client, sho
 def test_open_pages_are_bounded_and_a_closed_one_makes_room(
     client: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("train_ledger.dash.page.web._MOST_STREAMS", 1)
+    monkeypatch.setattr("train_ledger.dash.page.stream._MOST_STREAMS", 1)
     with client.stream("GET", "/events") as stream:
         lines = stream.iter_lines()
         next(lines)

@@ -7,6 +7,6 @@ from __future__ import annotations
 
 from train_ledger.dash.page.serving import DEFAULT_PORT, serve
 from train_ledger.dash.page.view import PageView
-from train_ledger.dash.page.web import app
+from train_ledger.dash.page.web import RunPage, app
 
-__all__ = ["DEFAULT_PORT", "PageView", "app", "serve"]
+__all__ = ["DEFAULT_PORT", "PageView", "RunPage", "app", "serve"]

@@ -6,15 +6,13 @@ import contextlib
 import ipaddress
 import secrets
 import threading
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
 from urllib.parse import urlencode
 
 import uvicorn
 
-from train_ledger.dash.page.plots import HistorySource
 from train_ledger.dash.page.view import PageView
-from train_ledger.dash.page.web import app
+from train_ledger.dash.page.web import RunPage, app
 from train_ledger.dash.server import listening, shown_address
 
 __all__ = ["DEFAULT_PORT", "serve"]
@@ -24,19 +22,17 @@ DEFAULT_PORT = 9467
 
 @contextlib.contextmanager
 def serve(
-    source: Callable[[], PageView],
+    pages: RunPage | Sequence[RunPage] | Callable[[], PageView],
     host: str = "127.0.0.1",
     port: int = DEFAULT_PORT,
     *,
-    history: HistorySource | None = None,
-    reports: Path | None = None,
     token: Callable[[], str] = lambda: secrets.token_urlsafe(24),
     interval_s: float = 1.0,
 ) -> Iterator[str]:
     """Serve the page from a thread while the context lasts; yields its URL. Port 0 takes a free one.
 
-    `history` is drawn on it, where it is kept; `reports` is the folder of those that can be opened from it.
-    Where others than this machine can reach it, only who knows `token()` may see it; the URL then has it.
+    `pages` is what there is to show of a run, or of several; of one it may be its view alone. Where others
+    than this machine can reach it, only who knows `token()` may see it; the URL then has it.
 
     Raises AddressUnusableError (an OSError) with one line where the address is taken or cannot be used.
     """
@@ -47,9 +43,7 @@ def serve(
         server = uvicorn.Server(
             uvicorn.Config(
                 app(
-                    source,
-                    history=history,
-                    reports=reports,
+                    *_pages(pages),
                     loopback=is_own,
                     token=wanted,
                     interval_s=interval_s,
@@ -71,3 +65,9 @@ def serve(
             ending.set()
             server.should_exit = True
             thread.join(timeout=5)
+
+
+def _pages(pages: RunPage | Sequence[RunPage] | Callable[[], PageView]) -> Sequence[RunPage]:
+    if isinstance(pages, RunPage):
+        return (pages,)
+    return (RunPage(pages),) if callable(pages) else pages

@@ -7,7 +7,8 @@ import dataclasses
 import json
 import time
 import zlib
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from threading import Event
@@ -15,13 +16,14 @@ from typing import Any
 
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response, StreamingResponse
-from starlette.routing import Route
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import BaseRoute, Mount, Route
 
 from train_ledger.answer import SCHEMA
 from train_ledger.config import Config
 from train_ledger.dash.exposition import Exposition
 from train_ledger.dash.page.guard import Guard
+from train_ledger.dash.page.overview import overview, overview_parts, together
 from train_ledger.dash.page.parts import document, parts
 from train_ledger.dash.page.plots import (
     HistorySource,
@@ -31,10 +33,11 @@ from train_ledger.dash.page.plots import (
     strips_json,
 )
 from train_ledger.dash.page.reports import report_of
+from train_ledger.dash.page.stream import Stream
 from train_ledger.dash.page.view import PageView, headline
 from train_ledger.fields import written_number
 
-__all__ = ["app", "state_json"]
+__all__ = ["RunPage", "app", "state_json"]
 
 _STATIC = {
     "page.css": "text/css; charset=utf-8",
@@ -43,55 +46,101 @@ _STATIC = {
     "plots.js": "text/javascript; charset=utf-8",
     "icon.svg": "image/svg+xml",
 }
-_MOST_STREAMS = 32
-_LONGEST_SLEEP_S = 0.1
 
 Source = Callable[[], PageView]
 
 
+@dataclass(frozen=True, slots=True)
+class RunPage:
+    """What there is to show of one run.
+
+    `source` is asked for the view, from the server's thread; `history` is drawn beside it, where it is kept,
+    and `reports` is the folder of what was written of incidents.
+    """
+
+    source: Source
+    history: HistorySource | None = None
+    reports: Path | None = None
+
+
 def app(
-    source: Source,
-    *,
-    history: HistorySource | None = None,
-    reports: Path | None = None,
+    *pages: RunPage,
     loopback: bool = True,
     token: str | None = None,
     interval_s: float = 1.0,
     ending: Event | None = None,
 ) -> Starlette:
-    """The page as an ASGI application; `source` is asked for what to show, from the server's thread.
+    """The page of a run as an ASGI application; of several runs one page with all, and one of each.
 
-    `history` is drawn beside it, where it is kept, and `reports` is the folder of what was written of
-    incidents. `loopback` says that it is bound to the loopback, and then other host names are refused; with a
-    `token` whoever has none is. Open pages are sent what changed every `interval_s`, until `ending` is set.
+    `loopback` says that it is bound to the loopback, and then other host names are refused; with a `token`
+    whoever has none is. Open pages are sent what changed every `interval_s`, until `ending` is set.
     """
-    page = _Page(source, interval_s, ending or Event(), history)
-    routes = [
-        Route("/", page.whole),
-        Route("/events", page.events),
-        Route("/api/state", page.state),
-        Route("/api/history", page.curves),
-        Route("/api/strips", page.strips),
-        Route("/reports/{name}", report_of(reports)),
-        Route("/metrics", page.metrics),
-        Route("/static/plotly.min.js", _plotly),
-        *(Route(f"/static/{name}", _static(name, kind)) for name, kind in _STATIC.items()),
-    ]
+    over = ending or Event()
+    if len(pages) == 1:
+        routes: list[BaseRoute] = _routes(pages[0], interval_s, over)
+    else:
+        routes = _routes_of_all(pages, interval_s, over)
     application = Starlette(routes=routes)
     application.add_middleware(Guard, loopback=loopback, token=token)
     return application
 
 
+def _routes(run: RunPage, interval_s: float, ending: Event) -> list[BaseRoute]:
+    page = _Page(run, Stream(interval_s, ending))
+    return [
+        Route("/", page.whole),
+        Route("/events", page.events),
+        Route("/api/state", page.state),
+        Route("/api/history", page.curves),
+        Route("/api/strips", page.strips),
+        Route("/reports/{name}", report_of(run.reports)),
+        Route("/metrics", page.metrics),
+        *_files(),
+    ]
+
+
+def _routes_of_all(pages: Sequence[RunPage], interval_s: float, ending: Event) -> list[BaseRoute]:
+    stream = Stream(interval_s, ending)
+
+    def rows() -> list[tuple[str, PageView]]:
+        return [(f"runs/{number}/", page.source()) for number, page in enumerate(pages)]
+
+    async def whole(request: Request) -> Response:
+        return Response(overview(rows()), media_type="text/html; charset=utf-8")
+
+    async def events(request: Request) -> Response:
+        return stream.answer(request, lambda: (time.time(), overview_parts(rows())))
+
+    async def metrics(request: Request) -> Response:
+        exposition = Exposition(Config())
+        texts = [exposition.text_of_run(page.source().state) for page in pages]
+        return PlainTextResponse(together(texts))
+
+    return [
+        Route("/", whole),
+        Route("/events", events),
+        Route("/metrics", metrics),
+        *_files(),
+        *(
+            Mount(f"/runs/{number}", routes=_routes(page, interval_s, ending))
+            for number, page in enumerate(pages)
+        ),
+    ]
+
+
+def _files() -> list[BaseRoute]:
+    return [
+        Route("/static/plotly.min.js", _plotly),
+        *(Route(f"/static/{name}", _static(name, kind)) for name, kind in _STATIC.items()),
+    ]
+
+
 class _Page:
-    def __init__(
-        self, source: Source, interval_s: float, ending: Event, history: HistorySource | None
-    ) -> None:
-        self._history = history
-        self._source = source
-        self._interval_s = interval_s
-        self._ending = ending
+    def __init__(self, run: RunPage, stream: Stream) -> None:
+        self._source = run.source
+        self._history = run.history
+        self._stream = stream
         self._exposition = Exposition(Config())
-        self._streams = 0
 
     async def whole(self, request: Request) -> Response:
         drawn = self._history is not None
@@ -119,29 +168,11 @@ class _Page:
         return PlainTextResponse(self._exposition.text_of_run(self._source().state))
 
     async def events(self, request: Request) -> Response:
-        if self._streams >= _MOST_STREAMS:
-            return PlainTextResponse("too many pages are open\n", status_code=503)
-        return StreamingResponse(self._changes(request), media_type="text/event-stream")
+        return self._stream.answer(request, self._parts)
 
-    async def _changes(self, request: Request) -> AsyncIterator[str]:
-        """What changed since the last look of this reader, as server-sent events, until they leave."""
-        self._streams += 1
-        sent: dict[str, str] = {}
-        try:
-            while not (self._ending.is_set() or await request.is_disconnected()):
-                view = self._source()
-                made = parts(view)
-                changed = {name: html for name, html in made.items() if sent.get(name) != html}
-                sent.update(changed)
-                yield f"data: {json.dumps({'t': view.state.t, 'parts': changed})}\n\n"
-                await self._pause()
-        finally:
-            self._streams -= 1
-
-    async def _pause(self) -> None:
-        until = time.monotonic() + self._interval_s
-        while (left_s := until - time.monotonic()) > 0 and not self._ending.is_set():
-            await asyncio.sleep(min(left_s, _LONGEST_SLEEP_S))
+    def _parts(self) -> tuple[float, Mapping[str, str]]:
+        view = self._source()
+        return view.state.t, parts(view)
 
 
 def _static(name: str, kind: str) -> Callable[[Request], Response]:
