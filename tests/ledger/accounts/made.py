@@ -107,7 +107,7 @@ class Player:
     ) -> None:
         at = self.t if t is None else t
         for rank in filter(self._says, self.ranks):
-            off_s, host = self._off_s(rank), f"host{rank // 2}"
+            off_s, host = self._off_s(rank) + rank * 0.001, f"host{rank // 2}"
             self.keyed.append((at, Event(at + off_s, name, rank, step, self.number, host, "", details)))
 
     def _complete(self, took_s: float, ckpt_s: float) -> None:

@@ -32,7 +32,8 @@ class RunLap:
     """The run's steps in one lap; `times_us` are whole microseconds on the clock of rank 0's host.
 
     `rank` told them; its own timers are `own_s` (nan where they tell nothing), `saved_s` as in `Tape`. `base`
-    is the step that the lap began behind: the one that was loaded, as far as that is told.
+    is the step that the lap began behind: the one that was loaded, as far as that is told. `is_log`: a
+    trainer's log tells it, whose timer leaves out what lies between the steps.
     """
 
     lap: Lap
@@ -43,6 +44,7 @@ class RunLap:
     mfu: list[float]
     saved_s: dict[int, float]
     base: int = 0
+    is_log: bool = False
     tape: Tape | None = None
     usual: Usual = field(default_factory=lambda: Usual())
 
@@ -132,6 +134,7 @@ def _run_lap(history: History, leads: Leads, lap: Lap) -> RunLap | None:
     near = [rank for rank, it in whole.items() if most - it.told <= max(_FEW, most // _FEW_OF)]
     rank = min(near, key=_order)
     made = _of(whole[rank], rank, leads.of(rank, *lap))
+    made.is_log = history.by_logs or rank is None
     for other in sorted(whole, key=_order):
         _complete(made, whole[other], leads.of(other, *lap), last)
     _cut(made, bisect_right(made.steps, last))

@@ -29,6 +29,11 @@ OF_PHASE: Mapping[str, str] = {
 """The category of the time that a phase takes."""
 
 _WARM_UP_STEPS = 2
+_ROUNDED_US = 5_000_000
+_ROUNDED = 0.02
+"""By so much, or this share, a log's timer may differ from the times of its lines, which are rounded."""
+_STRIDES = 5
+"""A log that leaps over so many of its usual lines has lost some."""
 
 
 class Limits:
@@ -92,8 +97,20 @@ class _Writer:
         times, floor_us = self.lap.times_us, self.limits.floor_us
         odd = set(range(1, min(_WARM_UP_STEPS, len(times)))) | self.paused | self.lap.saved_s.keys()
         odd |= {place for place, us in enumerate(map(sub, times[1:], times), 1) if us > floor_us}
+        if self.lap.is_log:
+            odd |= {place for place in range(1, len(times)) if self._apart_us(place) is not None}
         odd.add(bisect_right(self.lap.steps, self.keep))
         return sorted(place for place in odd if 0 < place < len(times))
+
+    def _apart_us(self, place: int) -> int | None:
+        """How long the steps up to this one took by a log's own timer; None where that is about all."""
+        lap = self.lap
+        own_s = lap.own_s[place] if lap.is_log else 0.0
+        if not own_s > 0:  # nan, too
+            return None
+        passed_us = lap.times_us[place] - lap.times_us[place - 1]
+        own_us = to_us(own_s * (lap.steps[place] - lap.steps[place - 1]))
+        return own_us if passed_us - own_us > max(_ROUNDED_US, _ROUNDED * passed_us) else None
 
     def _even(self, done: int, place: int) -> None:
         """Steps behind `done` up to `place` that nothing held up."""
@@ -132,41 +149,65 @@ class _Writer:
         usual_s = lap.usual.at(place)
         usual_us = passed_us if usual_s is None else to_us(usual_s * count)
         saved_us = min(max(0, passed_us), to_us(min(lap.saved_s.get(place, 0.0), 1e6)))
-        is_held = place < _WARM_UP_STEPS or place in self.paused or passed_us > self.limits.step_us(usual_us)
-        if is_held:
-            step_us = min(passed_us, usual_us)
-            self._held(since_us, until_us - step_us, place, usual_us, saved_us)
+        apart_us = self._apart_us(place)
+        if apart_us is not None:
+            stood = apart_us > self.limits.step_us(usual_us)
+            self._held(place, until_us - (usual_us if stood else apart_us), usual_us, saved_us)
+        elif place < _WARM_UP_STEPS or place in self.paused or passed_us > self.limits.step_us(usual_us):
+            self._held(place, until_us - min(passed_us, usual_us), usual_us, saved_us)
         else:
             self.row.write("checkpoint", since_us + saved_us)
         self._steps((lap.steps[place - 1] + 1, lap.steps[place]), until_us - self.row.at_us)
 
-    def _held(self, since_us: int, until_us: int, place: int, usual_us: int, saved_us: int) -> None:
+    def _held(self, place: int, until_us: int, usual_us: int, saved_us: int) -> None:
         """What held a step up, which itself took what follows `until_us`."""
-        over_us = until_us - since_us
+        over_us = until_us - self.row.at_us
         if over_us <= 0:
             return
-        end_us = self.lap.times_us[place]
-        told = {phase: it.within_us(since_us, end_us) for phase, it in self.pauses.items()}
-        told["checkpoint_save"] = max(told.get("checkpoint_save", 0), saved_us)
-        touched = [phase for phase, it in self.pauses.items() if it.touches(since_us, end_us)]
+        told, stalled_us = self._told(place, saved_us)
+        left_us = over_us - min(over_us, sum(told.values()) + stalled_us)
+        why = _STOOD
+        is_short = left_us <= self.limits.step_us(usual_us)
+        if left_us and is_short and any(told.values()):
+            told[max(told, key=lambda phase: told[phase])] += left_us
+        elif left_us and is_short and (touched := self._touched(place)):
+            told[touched[0]] = left_us
+        elif left_us and self._is_gap(place, is_short=is_short):
+            why = ""
+        elif left_us and place < _WARM_UP_STEPS:
+            told["start_up"] = told.get("start_up", 0) + left_us
+        for phase, us in told.items():
+            self.row.write(OF_PHASE[phase], min(until_us, self.row.at_us + us))
+        self.row.write("stalled" if why else "unknown", until_us, why or _APART)
+
+    def _told(self, place: int, saved_us: int) -> tuple[dict[str, int], int]:
+        """How long each phase lasted before this step, and how much of that was too long to be it."""
+        since_us, until_us = self.row.at_us, self.lap.times_us[place]
+        told = {phase: it.within_us(since_us, until_us) for phase, it in self.pauses.items()}
+        if saved_us:
+            told["checkpoint_save"] = max(told.get("checkpoint_save", 0), saved_us)
         stalled_us = 0
         for phase, us in told.items():
-            usual = _usual_us(self.pauses.get(phase), us)
-            excess_us = min(us, self.limits.excess_us(phase, us, usual))
+            excess_us = self.limits.excess_us(phase, us, _usual_us(self.pauses.get(phase), us))
             stalled_us += excess_us
             told[phase] = us - excess_us
-        left_us = over_us - min(over_us, sum(told.values()) + stalled_us)
-        if left_us and place < _WARM_UP_STEPS:
-            told["start_up"] = told.get("start_up", 0) + left_us
-        elif left_us and (touched or saved_us) and left_us <= self.limits.step_us(usual_us):
-            longest = max(touched or ["checkpoint_save"], key=lambda phase: told[phase])
-            told[longest] += left_us
-        for phase, us in told.items():
-            self.row.write(OF_PHASE[phase], min(until_us, self.row.at_us + us), "")
-        self.row.write("stalled", until_us, _STOOD)
+        return told, stalled_us
+
+    def _touched(self, place: int) -> list[str]:
+        """The phases that began or ended before this step, however long they were."""
+        since_us, until_us = self.row.at_us, self.lap.times_us[place]
+        return [phase for phase, it in self.pauses.items() if it.touches(since_us, until_us)]
+
+    def _is_gap(self, place: int, *, is_short: bool) -> bool:
+        """Whether a log leaves it open what was there: beside its timer, or where lines of it are missing."""
+        if self._apart_us(place) is None:
+            return False
+        count = self.lap.steps[place] - self.lap.steps[place - 1]
+        return is_short or count > _STRIDES * (self.lap.stride or 1) or len(self.lap.steps) == _WARM_UP_STEPS
 
 
 _START = "from the start to the first step, less what a step takes"
+_APART = "beside the steps by the log's own timer, and nothing tells what it was"
 _STOOD = "no step was completed for far longer than one takes"
 
 
