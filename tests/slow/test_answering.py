@@ -110,8 +110,16 @@ def test_a_rank_that_tells_nothing_may_be_the_one_that_all_wait_for():
     parts["compute_s"][5] *= 1 + 0.5 * AFTER
     table = told(parts)
     found = answer(table.rows([rank for rank in range(RANKS) if rank != 5]))
-    assert (found.cause, found.culprits, found.confidence) == ("slow.communication", (), "low")
-    assert any("a rank that tells nothing is waited for: 5" in line for line in found.evidence)
+    assert (found.cause, found.kind, found.culprits) == ("unknown", "cannot_tell", ())
+    assert found.not_observed[0] == "all wait for the network, or for a rank that tells nothing: 5"
+
+
+def test_a_rank_that_is_far_off_in_half_of_the_steps_is_told_and_not_named():
+    parts = healthy()
+    parts["compute_s"][3] *= 1 + 0.6 * AFTER * (np.arange(STEPS) % 2)
+    found = answer(told(parts))
+    assert found.culprits == ()
+    assert any("rank 3 works 1.6" in line and "in 50% of the newest steps" in line for line in found.evidence)
 
 
 def test_a_lost_line_of_who_waits_least_makes_no_slower_network():

@@ -37,11 +37,12 @@ def slow_commands(
 
 
 def _at_cards(state: RunState, found: Diagnosis) -> Iterator[NextCommand]:
-    """The state of the culprits' GPUs now."""
-    if not found.cause.startswith("slow.straggler"):
+    """The state of the culprits' GPUs now; of steps that nothing explains, of one of them."""
+    if not found.cause.startswith("slow.straggler") and found.cause != "unknown":
         return
     look = _LINKS if found.cause.endswith(".link") else _CLOCKS
-    for rank in found.ranks[:_MOST_RANKS]:
+    first = [min(state.ranks)] if found.cause == "unknown" and state.ranks else []
+    for rank in found.ranks[:_MOST_RANKS] or first:
         known = state.ranks.get(rank)
         name = known and (known.uuid or known.pci or (None if known.gpu is None else str(known.gpu)))
         if known is None or not name or not known.host or not is_host(known.host):

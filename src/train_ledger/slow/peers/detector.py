@@ -76,6 +76,7 @@ def by_detector(table: StepTable, alerts: Alerts) -> Who:
         cost=worst.impact,
         since_step=worst.since_step,
         steps=worst.reports,
+        by_log=True,
     )
 
 

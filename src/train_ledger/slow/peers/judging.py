@@ -34,6 +34,7 @@ __all__ = ["who"]
 _UNTOLD = (
     "no rank tells its own work (compute_s, or comm_wait_s): steps take all ranks equally long, whoever drags"
 )
+_FAR, _AT_TIMES = 0.10, 0.3
 
 
 def who(table: StepTable, alerts: Alerts | None = None, before: StepTable | None = None) -> Who:
@@ -203,10 +204,25 @@ def _nobody(found: Measured, alerts: Alerts) -> Who:
     if np.isfinite(found.ratios).any():
         with np.errstate(all="ignore"):
             off = [float(np.nanmedian(row)) if np.isfinite(row).any() else 0.0 for row in found.ratios]
-        reason = f"own work is at most {np.exp(max(off)):.3f} × that of the peers on any rank"
+        at_times = _at_times(found, alerts)
+        reason = at_times or f"no rank works longer than {np.exp(max(off)):.3f} × its peers"
         return Who("nobody", reason, steps=steps)
     reason = f"no stage has {FEWEST} ranks, so that nobody's peers are known"
     return Who("cannot_tell", reason, steps=steps)
+
+
+def _at_times(found: Measured, alerts: Alerts) -> str:
+    """Who is far off in too few of the newest steps to be named, but in many; "" where nobody is."""
+    far = (np.nan_to_num(found.ratios) > np.log1p(_FAR)) & found.recent
+    shares = far.sum(axis=1) / np.maximum(1, found.recent.sum(axis=1))
+    row = int(shares.argmax())
+    if shares[row] < _AT_TIMES:
+        return ""
+    ratio = float(np.exp(np.median(found.ratios[row][far[row]])))
+    return (
+        f"rank {found.table.ranks[row]} works {ratio:.2f} × as long as its peers in {shares[row]:.0%} of the "
+        f"newest steps; it takes {alerts.outlier_share:.0%} of them to say that it drags"
+    )
 
 
 def _judged(found: Measured) -> int:

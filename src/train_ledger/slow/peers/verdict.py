@@ -45,7 +45,8 @@ class Who:
     all do the same; cannot_tell: `reason` says why. `ranks` is empty but for rank and host, `excesses` then
     are what was seen. `victims` wait for the culprits. `cost` is the share of the steps' time that is lost,
     `steps` how many steps were judged. `otherwise` is what the figures would say but for the doubt that
-    `reason` tells: if something else says that it is these ranks, it is.
+    `reason` tells: if something else says that it is these ranks, it is. `by_log`: a report in the log says
+    so, and `reason` what it says.
     """
 
     kind: Kind
@@ -61,3 +62,4 @@ class Who:
     waits: Waits = "not_told"
     steps: int = 0
     otherwise: Who | None = None
+    by_log: bool = False

@@ -15,22 +15,23 @@ __all__ = ["beside_peers", "of_reported_clocks", "of_software"]
 
 _CONTENDED = 1.5
 _LOW_CLOCK = 0.9
+_COUNTS = 0.05
 _SHOWN = 4
 
 
 def beside_peers(who: Who) -> Iterator[str]:
     """What each culprit does beside its peers, in one sentence."""
-    named = frozenset(who.ranks)
-    told = [it for it in who.excesses if it.rank in named]
-    for it in told[:_SHOWN]:
+    named = _named(who)
+    for it in sorted(named, key=lambda it: -it.impact)[:_SHOWN]:
         waits = ""
         if it.waits_less_s is not None and it.waits_less_s > 0:
             waits = f"; it waits {seconds_in_words(it.waits_less_s)} less for the others than they do"
         yield (
-            f"rank {it.rank}: its own work takes {it.ratio:.2f} × its peers' "
-            f"({seconds_in_words(it.excess_s)} more a step, in {it.share:.0%} of {who.steps} steps, "
-            f"{it.impact:.0%} of the step){waits}"
+            f"rank {it.rank} works {it.ratio:.2f} × as long as its peers: {seconds_in_words(it.excess_s)} more "
+            f"a step ({it.impact:.0%} of it), in {it.share:.0%} of {who.steps} steps{waits}"
         )
+    if len(named) > _SHOWN:
+        yield f"the same of {len(named) - _SHOWN} more ranks"
 
 
 def of_software(view: View, who: Who) -> Suspect:
@@ -61,10 +62,15 @@ def _named(who: Who) -> list[Excess]:
 
 
 def _parts(who: Who) -> Iterator[str]:
-    for it in _named(who)[:_SHOWN]:
-        more = sorted(it.parts.items(), key=lambda pair: -pair[1])
-        told = ", ".join(f"{phase} +{seconds_in_words(value)}" for phase, value in more if value > 0)
-        yield f"rank {it.rank} beside its peers, in a step: {told or seconds_in_words(it.excess_s)}"
+    """In which phases they take longer than their peers, but for what hardly counts."""
+    named = _named(who)
+    phases = {phase for it in named for phase in it.parts}
+    more = {phase: float(np.median([it.parts.get(phase, 0.0) for it in named])) for phase in phases}
+    least = _COUNTS * max(more.values(), default=0.0)
+    shown = sorted((pair for pair in more.items() if pair[1] > least), key=lambda pair: -pair[1])
+    told = ", ".join(f"{phase} +{seconds_in_words(value)}" for phase, value in shown)
+    who_is = f"rank {named[0].rank}" if len(named) == 1 else f"these {len(named)} ranks (median)"
+    yield f"{who_is} beside the peers, in a step: {told or 'no phase is known'}"
 
 
 def _cores(view: View, ranks: Sequence[int]) -> Iterator[str]:

@@ -25,22 +25,20 @@ def of_communication(view: View) -> Suspect:
     words = f"comm_wait_s: {seconds_in_words(now.least)} of a step on the rank that waits least"
     if before is None:
         return Suspect("slow.communication", "not_observed", f"{words}; no earlier steps to compare with")
-    words += f", {seconds_in_words(before.least)} in {view.compared_with}{_may_be(view.now)}"
+    words += f", {seconds_in_words(before.least)} in {view.compared_with}"
     rise_s = now.least - before.least
-    if view.explains(rise_s) and view.is_sure("comm_wait_s", np.nanmin):
-        return Suspect("slow.communication", "confirmed", words, rise_s)
-    return Suspect("slow.communication", "ruled_out", words, rise_s)
+    if not (view.explains(rise_s) and view.is_sure("comm_wait_s", np.nanmin)):
+        return Suspect("slow.communication", "ruled_out", words, rise_s)
+    if silent := unheard(view.now):
+        return Suspect("slow.communication", "not_observed", f"{words}; {silent}", rise_s)
+    return Suspect("slow.communication", "confirmed", words, rise_s)
 
 
-def unheard(table: StepTable) -> int:
-    """How many ranks of the run tell nothing, each of which may be the one that all others wait for."""
-    return max(0, (table.world_size or 0) - len(table.places))
-
-
-def _may_be(table: StepTable) -> str:
-    silent = unheard(table)
-    if not silent:
+def unheard(table: StepTable) -> str:
+    """Which ranks of the run tell nothing, so that all others may wait for one of them; "" where all tell."""
+    silent = (table.world_size or 0) - len(table.places)
+    if silent <= 0:
         return ""
     first = sorted(set(range(table.world_size or 0)) - set(table.ranks))[:_SHOWN]
-    names = ", ".join(map(str, first)) + (", …" if silent > len(first) else "")
-    return f" – or a rank that tells nothing is waited for: {names}"
+    names = ", ".join(map(str, first)) + (f" and {silent - len(first)} more" if silent > len(first) else "")
+    return f"all wait for the network, or for a rank that tells nothing: {names}"

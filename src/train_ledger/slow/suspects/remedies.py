@@ -41,5 +41,5 @@ def remedy(cause: str, phase: str | None = None, *, unread: bool = False) -> str
     if cause == "slow.straggler.software" and phase is not None and phase in PART_OF_PHASE:
         return f"on that rank: {_REMEDIES[PART_OF_PHASE[phase]]}"
     if cause == "slow.straggler.software" and unread:
-        return f"its card was not read: first see its clocks, power and heat. Then {_REMEDIES[cause]}"
+        return f"first see clocks, power and heat of these cards, which nobody read; then {_REMEDIES[cause]}"
     return _REMEDIES.get(cause)

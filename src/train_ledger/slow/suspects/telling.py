@@ -9,7 +9,6 @@ from typing import Literal
 from train_ledger.answer import Confidence, SlowAnswer, Suspect
 from train_ledger.slow.peers import Who
 from train_ledger.slow.suspects.few import beside_peers
-from train_ledger.slow.suspects.network import unheard
 from train_ledger.slow.suspects.remedies import PART_OF_PHASE, remedy
 from train_ledger.slow.suspects.view import View, seconds_in_words
 
@@ -65,8 +64,6 @@ def _confidence(view: View, who: Who, cause: str, told: Sequence[Suspect]) -> Co
     if who.kind in ("rank", "host"):
         open_ = cause == "slow.straggler.software" and _may_be_a_card(view, who, told)
         return "high" if _is_waited_for(view, who) and not open_ else "medium"
-    if cause == "slow.communication" and unheard(view.now):
-        return "low"
     rivals = [it for it in told if it.verdict == "confirmed" and it.cause != cause]
     most = (chosen.rise_s or 0.0) >= 0.6 * view.rise_s if view.slower else False
     return "high" if most and not rivals else "medium"
@@ -101,8 +98,12 @@ def _evidence(view: View, who: Who, told: Sequence[Suspect]) -> Iterator[str]:
             f"{seconds_in_words(view.before_s)} of {view.compared_with}"
         )
     if who.kind in ("rank", "host"):
+        yield f"few ranks or all: few, {len(who.ranks)} of {len(who.ranks) + len(who.victims)}"
         yield from beside_peers(who)
-    yield f"few ranks or all: {who.reason}"
+        if who.by_log:
+            yield who.reason
+    else:
+        yield f"few ranks or all: {who.reason}"
     for it in told:
         if it.verdict == "confirmed":
             yield f"{it.cause}: {it.by}"
@@ -113,7 +114,8 @@ def _since(view: View) -> str:
         return ""
     low, high = view.onset.between
     how = "a jump" if view.onset.shape == "jump" else "slowly"
-    return f", since step {view.onset.step} (between {low} and {high}, {how})"
+    where = f"between {low} and {high}, " if low < high else ""
+    return f", since step {view.onset.step} ({where}{how})"
 
 
 def _not_observed(view: View, who: Who) -> Iterator[str]:

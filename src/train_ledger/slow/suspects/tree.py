@@ -16,7 +16,7 @@ from train_ledger.slow.peers import Who
 from train_ledger.slow.suspects.cards import Cards, of_clocks, of_links
 from train_ledger.slow.suspects.few import of_reported_clocks, of_software
 from train_ledger.slow.suspects.memory import of_fragmentation, of_host_memory
-from train_ledger.slow.suspects.network import of_communication
+from train_ledger.slow.suspects.network import of_communication, unheard
 from train_ledger.slow.suspects.remedies import PART_OF_PHASE
 from train_ledger.slow.suspects.telling import answer_of
 from train_ledger.slow.suspects.timed import of_checkpoint, of_data, of_gc, of_logging
@@ -49,6 +49,8 @@ def suspects(view: View, who: Who, alerts: Alerts, beside: Beside, was: Who | No
         if who.kind in ("stage", "sequence"):
             of_all = (*of_all, Suspect(_OF_KIND[who.kind], "ruled_out", reason))
         who = Who("nobody", reason, cost=who.cost, steps=who.steps)
+    if who.kind in ("nobody", "transient"):
+        who = _of_the_silent(view, who, of_all)
     if who.kind in ("rank", "host"):
         cause, told = _few(view, who, alerts, beside, of_all)
     else:
@@ -66,6 +68,15 @@ def _by_cards(who: Who, cards: Cards, alerts: Alerts) -> Who:
         return who
     others = of_clocks(cards, named.victims, alerts)
     return named if others.verdict == "ruled_out" else who
+
+
+def _of_the_silent(view: View, who: Who, of_all: Sequence[Suspect]) -> Who:
+    """Nobody among those that tell their work is not nobody, where all of them wait longer."""
+    waits = next(it for it in of_all if it.cause == "slow.communication")
+    silent = unheard(view.now)
+    if waits.verdict != "not_observed" or waits.rise_s is None or not silent:
+        return who
+    return replace(who, kind="cannot_tell", reason=silent)
 
 
 def _as_ever(view: View, who: Who, was: Who | None) -> bool:
