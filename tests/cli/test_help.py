@@ -32,6 +32,7 @@ VERBS = {
     "lint",
     "backtest",
     "postmortem",
+    "preflight",
     "note",
     "report",
     "runbook",

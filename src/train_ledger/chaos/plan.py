@@ -12,7 +12,7 @@ from train_ledger.chaos.faults import MODES, Mode
 from train_ledger.chaos.layout import GROUPS, Layout, LayoutError, layout_for, read_layout
 from train_ledger.run_dir import RunDir, RunDirError
 
-__all__ = ["Plan", "plan_of"]
+__all__ = ["Plan", "gpus_here", "plan_of"]
 
 _DUMP_PATH_TIMEOUT_S = 30.0
 _DRIVER = Path("/proc/driver/nvidia/gpus")
@@ -42,7 +42,7 @@ class Plan:
     @property
     def backend(self) -> str:
         """What the job communicates by: NCCL where each rank of this host has a GPU, else gloo."""
-        return "nccl" if _gpus() >= self.ranks else "gloo"
+        return "nccl" if gpus_here() >= self.ranks else "gloo"
 
     @property
     def does(self) -> str:
@@ -152,7 +152,7 @@ def _check_pair(plan: Plan) -> None:
         )
 
 
-def _gpus() -> int:
+def gpus_here() -> int:
     """How many NVIDIA GPUs this process may use, without importing torch."""
     if not _DRIVER.is_dir():
         return 0  # the variable may be set on hosts without any

@@ -50,6 +50,7 @@ _MENDABLE = (
     ("train_ledger.sources.prometheus.address", "PrometheusError"),
     ("train_ledger.ops.slow_wanted", "WantedError"),
     ("train_ledger.ops.launch", "LauncherError"),
+    ("train_ledger.ops.preflight.records", "PreflightError"),
     ("train_ledger.chaos.servers", "ServerError"),
 )
 """Module and name of the errors whose text is written for the person who typed the command."""

@@ -1,0 +1,97 @@
+"""Would a hang leave its evidence where somebody can collect it? (item 9)"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from train_ledger.ops.preflight.figures import RankFigures
+from train_ledger.ops.preflight.own_run import OwnRun
+from train_ledger.ops.preflight.records import Check, failed, not_possible, passed
+from train_ledger.render import ranks_in_brief
+
+__all__ = ["HangDrilled", "recorder_checks"]
+
+_ABOUT = ("TORCH_", "NCCL_")
+
+
+@dataclass(frozen=True, slots=True)
+class HangDrilled:
+    """How the hang drill went; `missing` are ranks without a dump and why, `why_not` why it did not run.
+
+    `prefix` is where production's dumps go, before the rank.
+    """
+
+    right: bool = False
+    planted: int = 0
+    named: tuple[int, ...] = ()
+    cause: str = ""
+    there: int = 0
+    missing: tuple[str, ...] = ()
+    prefix: str = ""
+    why_not: str = ""
+
+
+def recorder_checks(
+    figures: Mapping[int, RankFigures], own: OwnRun | None, drilled: HangDrilled | None
+) -> Iterator[Check]:
+    """The variables of every rank that ran here, those of the run's own ranks, and the drill."""
+    yield _variables(figures)
+    yield _of_own(own)
+    yield from _drill(drilled)
+
+
+def _variables(figures: Mapping[int, RankFigures]) -> Check:
+    name = "variables"
+    if not figures:
+        return not_possible(name, "no rank ran here", "leave in an item that runs a job, as faults")
+    by_words: dict[str, list[int]] = {}
+    for rank, it in figures.items():
+        for level, words in it.environment.recorder:
+            if level != "note":
+                by_words.setdefault(words.replace(f"rank {rank} ", "the rank "), []).append(rank)
+    if by_words:
+        said = "; ".join(f"{ranks_in_brief(ranks)}: {words}" for words, ranks in by_words.items())
+        return failed(name, said, "mend the variables in the job's environment, then run this again")
+    return passed(name, f"as they should be on all {len(figures)} ranks, and the dump path can be written")
+
+
+def _of_own(own: OwnRun | None) -> Check:
+    name = "your training"
+    starts = {it.rank for it in own.events if it.name == "run_start"} if own is not None else set()
+    if own is None or not starts:
+        why = (
+            own.why_not if own is not None else ""
+        ) or "none of your training's ranks has started in RUN yet"
+        return not_possible(name, why, "let it do a few steps in RUN, and run this again")
+    last = own.last_attempt or 0
+    told = [
+        f"rank {it.rank}: {it.details.get('message', '')}"
+        for it in own.events
+        if it.name == "warning" and it.attempt == last and str(it.details.get("about", "")).startswith(_ABOUT)
+    ]
+    if told:
+        more = f" (and {len(told) - 4} more)" if len(told) > 4 else ""
+        return failed(name, "; ".join(told[:4]) + more, "mend the variables in the job's environment")
+    return passed(name, f"{len(starts)} ranks started and none warned of a variable")
+
+
+def _drill(drilled: HangDrilled | None) -> Iterator[Check]:
+    if drilled is None or drilled.why_not:
+        why = drilled.why_not if drilled is not None else "the drill was not run"
+        yield not_possible("drill", why, "train-ledger drill hang, where your training runs")
+        return
+    place = f"in {drilled.prefix}RANK" if drilled.prefix else "in the run directory"
+    if drilled.missing:
+        said = f"{drilled.there} dumps {place}; missing: {'; '.join(drilled.missing[:4])}"
+        yield failed("dumps", said, "the path must be there, writable and shared on every host")
+    else:
+        yield passed("dumps", f"all {drilled.there} ranks' dumps were there {place} while the job lived")
+    named = ranks_in_brief(drilled.named) if drilled.named else "nobody"
+    said = (
+        f"rank {drilled.planted} was hung on purpose, and named was {named} ({drilled.cause or 'no verdict'})"
+    )
+    if drilled.right:
+        yield passed("drill", said)
+    else:
+        yield failed("drill", said, "see the drill's own words: train-ledger drill hang --mode sleep")

@@ -1,0 +1,108 @@
+"""How does the list of what was checked before a run look, in a terminal and as a page?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from train_ledger.render.grid import Word, ruled_lines
+from train_ledger.render.harmless import harmless
+from train_ledger.render.html import as_html
+from train_ledger.render.report import Pair, Point, Report, Row, Section, Tone
+
+__all__ = ["CheckRow", "ItemRows", "PreflightShown", "preflight_as_html", "preflight_as_text"]
+
+Verdict = Literal["pass", "fail", "not_possible"]
+_WORDS: dict[Verdict, str] = {"pass": "pass", "fail": "FAIL", "not_possible": "not possible"}
+_STYLES: dict[Verdict, str] = {"pass": "green", "fail": "bold red", "not_possible": "yellow"}
+_TONES: dict[Verdict, Tone] = {"pass": "fine", "fail": "trouble", "not_possible": "unsure"}
+_HEADS = ("", "item", "check", "", "what was found")
+_UNBROKEN = (0, 3)
+_STYLED = {"trouble": "\x1b[1;31m", "fine": "\x1b[1;32m", "unsure": "\x1b[1;33m"}
+_PLAIN = "\x1b[0m"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckRow:
+    """One check; `fix` is what to do where it failed or could not be made, "" where nothing is."""
+
+    name: str
+    verdict: Verdict
+    said: str
+    fix: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ItemRows:
+    """One item with its checks, and when it passes."""
+
+    number: int
+    title: str
+    verdict: Verdict
+    criterion: str
+    checks: tuple[CheckRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PreflightShown:
+    """The whole list under one line that says how it ended; `about` says what it was tried on."""
+
+    headline: str
+    verdict: Verdict
+    about: tuple[tuple[str, str], ...]
+    items: tuple[ItemRows, ...]
+
+
+def preflight_as_text(shown: PreflightShown, *, width: int | None = None, colour: bool = False) -> str:
+    """The headline, one row a check, then what is to be done about each that failed; each line ended."""
+    headline = harmless(shown.headline)
+    lines = [f"{_STYLED[_TONES[shown.verdict]]}{headline}{_PLAIN}" if colour else headline]
+    lines += [f"  {label}  {harmless(text)}" for label, text in shown.about]
+    lines += ["", *_grid(shown.items, width, colour)]
+    for heading, verdict in (("to mend", "fail"), ("to make possible", "not_possible")):
+        points = _fixes(shown.items, verdict)
+        lines += ["", heading, *points] if points else []
+    return "\n".join(lines) + "\n"
+
+
+def _grid(items: Sequence[ItemRows], width: int | None, colour: bool) -> Iterator[str]:
+    heads = [Word(head, "bold") for head in _HEADS]
+    rows = [
+        [
+            Word(str(item.number) if place == 0 else ""),
+            Word(harmless(item.title) if place == 0 else ""),
+            Word(harmless(check.name)),
+            Word(_WORDS[check.verdict], _STYLES[check.verdict]),
+            Word(harmless(check.said)),
+        ]
+        for item in items
+        for place, check in enumerate(item.checks)
+    ]
+    yield from ruled_lines(heads, rows, width=width, colour=colour, unbroken=_UNBROKEN)
+
+
+def _fixes(items: Sequence[ItemRows], verdict: str) -> list[str]:
+    told: dict[str, list[str]] = {}
+    for item in items:
+        for check in item.checks:
+            if check.verdict == verdict and check.fix:
+                told.setdefault(harmless(check.fix), []).append(f"{item.number} {harmless(check.name)}")
+    return [f"  - {', '.join(of)}: {fix}" for fix, of in told.items()]
+
+
+def preflight_as_html(shown: PreflightShown) -> str:
+    """The same as one file, a section an item."""
+    sections = [Section("", tuple(Pair(label, text) for label, text in shown.about))] if shown.about else []
+    sections += [
+        Section(f"{item.number}  {item.title}: {_WORDS[item.verdict]}", tuple(_rows(item)))
+        for item in shown.items
+    ]
+    return as_html(Report(shown.headline, _TONES[shown.verdict], tuple(sections)), title="preflight")
+
+
+def _rows(item: ItemRows) -> Iterator[Row]:
+    yield Point(f"passes where {item.criterion}")
+    for check in item.checks:
+        fix = f" – {check.fix}" if check.fix and check.verdict != "pass" else ""
+        yield Point(f"{check.name}: {_WORDS[check.verdict]} – {check.said}{fix}")
