@@ -71,6 +71,11 @@ class Positions:
         self.segments: deque[Segment] = deque(maxlen=_SEGMENTS)
         self.told = 0
 
+    @property
+    def field(self) -> str | None:
+        """By which field the lap tells its position; None before it does."""
+        return self._field
+
     def add(self, step: int, t: float, values: Mapping[str, float]) -> None:
         """What the line of a completed step says; a lap tells its position by one field alone."""
         if self._field is None:

@@ -1,0 +1,79 @@
+"""What other tools got wrong of runs that were restarted (../shared/research/ux.md §5, cases 1 and 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from train_ledger.config import Alerts
+from train_ledger.facts import Event, Step
+from train_ledger.ledger.accounts import Accounts, History, accounts_of
+from train_ledger.ledger.accounts.rates import Rate, rate_of
+
+T0 = 1_790_000_000.0
+
+
+def tokens(t: float, step: int, attempt: int, consumed: int) -> Step:
+    return Step(T0 + t, step, 0, attempt, values={"consumed_tokens": float(consumed)})
+
+
+def start(t: float, attempt: int) -> Event:
+    return Event(T0 + t, "run_start", 0, attempt=attempt, details={"world_size": 1})
+
+
+def told(facts: Iterable[Step | Event]) -> History:
+    history = History("r42")
+    history.add_all(facts)
+    return history
+
+
+def test_tokens_a_second_after_a_resume_are_those_of_the_session_alone() -> None:
+    history = told(
+        [start(0, 0), tokens(0, 1, 0, 0), tokens(10, 2, 0, 1000)]
+        + [start(99, 1), tokens(100, 3, 1, 1000), tokens(101, 4, 1, 1100)]
+    )
+    assert rate_of(history) == Rate("consumed_tokens", 100.0)
+
+
+def test_before_a_second_line_of_the_new_session_the_last_one_tells() -> None:
+    history = told(
+        [start(0, 0), tokens(0, 1, 0, 0), tokens(10, 2, 0, 1000), start(99, 1), tokens(100, 3, 1, 1000)]
+    )
+    assert rate_of(history) == Rate("consumed_tokens", 100.0)
+
+
+def test_without_positions_there_is_no_rate() -> None:
+    assert rate_of(told([start(0, 0), Step(T0 + 1, 1, 0)])) is None
+
+
+def restarted() -> History:
+    """Steps 1 to 12, a restart, steps 11 to 14; each takes 2 s."""
+    first = [Step(T0 + 2 * step, step, 0, values={"loss": 2.0}) for step in range(1, 13)]
+    again = [Step(T0 + 60 + 2 * (step - 10), step, 0, 1, values={"loss": 2.0}) for step in range(11, 15)]
+    return told([start(0, 0), *first, start(60, 1), *again])
+
+
+def accounts(until_s: float) -> Accounts:
+    return accounts_of(restarted(), Alerts(), T0 + until_s)
+
+
+def test_steps_that_go_back_are_kept_and_those_done_before_are_rework() -> None:
+    found = accounts(68)
+    assert found.seconds["rework"] == 2 * 2
+    assert found.steps == 14
+    assert [span.last_step for span in found.spans if span.category == "productive"][-1] == 14
+    assert [(it.first_step, it.last_step, it.attempt) for it in found.spans if it.category == "rework"] == [
+        (11, 12, 0)
+    ]
+
+
+def test_the_recovery_counts_the_steps_that_were_done_once_more() -> None:
+    (recovery,) = accounts(68).recoveries
+    assert (recovery.resumed_step, recovery.redone_steps) == (10, 2)
+    assert recovery.over_t == T0 + 64
+    assert recovery.loss_joins_on is True
+
+
+def test_history_is_recomputed_and_not_edited() -> None:
+    assert accounts(24).seconds["productive"] == 24
+    assert accounts(24).seconds["rework"] == 0
+    assert accounts(68).seconds["productive"] == 20 + 8
