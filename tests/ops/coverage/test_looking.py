@@ -11,6 +11,7 @@ import pytest
 from train_ledger.chaos import fleet
 from train_ledger.config import Config
 from train_ledger.ops.coverage import coverage, exit_code_of, report_of_coverage
+from train_ledger.ops.coverage.arriving import MENDED
 from train_ledger.render import as_text
 
 
@@ -73,6 +74,23 @@ def test_a_warning_of_the_flight_recorder_spoils_its_dumps(made):
     assert any(message in line for line in answer.verdicts)
 
 
+def test_what_start_has_mended_in_the_environment_spoils_nothing(made):
+    """torchrun sets the variable to 1 for every job that it starts."""
+    about = "TORCH_NCCL_ASYNC_ERROR_HANDLING"
+    message = f"{about}=1 was replaced by 3: 1 (TearDown) aborts the communicator first"
+    warning = {"t": made.t, "rank": 3, "attempt": 0, "event": "warning", "about": about, "message": message}
+    with made.run_dir.signals_of(3).open("a") as file:
+        file.write(json.dumps(warning) + "\n")
+    assert of(coverage(made.run_dir, Config(), at=made.t + 1), "dumps").arrival.is_whole
+
+
+def test_the_words_of_what_start_has_mended_are_those_of_start():
+    from train_ledger.signals import flight
+
+    (finding,) = flight.apply({"TORCH_NCCL_ASYNC_ERROR_HANDLING": "1"}, None)
+    assert MENDED in finding.message
+
+
 def test_a_dump_that_lies_there_speaks_for_itself(made):
     made.run_dir.comm_traces().mkdir()
     made.run_dir.comm_trace_of(3).write_bytes(b"{}")
@@ -114,6 +132,14 @@ def test_what_a_run_cannot_have_is_not_missed(tmp_path):
         "hardware.nic",
     }
     assert "ports" not in {it.name for it in answer.signals if it.causes == ("hardware.nic",)}
+
+
+def test_ranks_without_gpus_miss_no_xid(tmp_path):
+    made = fleet.write(tmp_path / "cpu", hosts=2, ranks_per_host=2)
+    run = json.loads(made.run_dir.run_json.read_text())
+    made.run_dir.run_json.write_text(json.dumps({**run, "device": "cpu"}))
+    answer = coverage(made.run_dir, Config(), at=made.t + 1)
+    assert (cause(answer, "hang.fabric").told, cause(answer, "hardware.xid").told) == ("yes", "not_needed")
 
 
 def test_a_restarted_run_is_judged_by_its_newest_attempt(tmp_path):

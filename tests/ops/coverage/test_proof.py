@@ -40,7 +40,7 @@ SLOW = {
     "slow.fragmentation": (("num_alloc_retries", "num_device_alloc"), "slow.fragmentation"),
     "slow.host_memory": (("rss_bytes",), "slow.host_memory"),
     "slow.communication": (("comm_wait_s",), "slow.communication"),
-    "slow.straggler.software": (("compute_s", "comm_wait_s", "fwd_s"), "slow.straggler.software"),
+    "slow.straggler.software": (("compute_s", "comm_wait_s"), "slow.straggler.software"),
 }
 
 

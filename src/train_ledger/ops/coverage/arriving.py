@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import socket
+import stat
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import psutil  # type: ignore[import-untyped]
@@ -27,13 +31,17 @@ from train_ledger.ops.ends import Closely, facts_before
 from train_ledger.run_dir import RunDir, parsed_json, read_small
 from train_ledger.sources import read_run
 
-__all__ = ["SAVES", "arrivals", "hosts_of"]
+__all__ = ["MENDED", "SAVES", "arrivals", "hosts_of"]
 
 _WHOLE_BYTES = 12 << 20
 _EACH_BYTES = 16 << 10
 SAVES = frozenset({"ckpt_start", "ckpt_saved", "ckpt_failed"})
 _FLIGHT = ("TORCH_FR_", "TORCH_NCCL_", "NCCL_ASYNC", "TORCH_INCLUDE", "TORCH_DISTRIBUTED")
+MENDED = " was replaced by "
+"""torchrun sets a value that would lose dumps, and `train_ledger.start` another one before torch reads it."""
+
 _MISSING_SHOWN = 64
+_MOST_LOGS = 20_000
 
 
 @dataclass(slots=True)
@@ -104,8 +112,9 @@ def _hear_event(heard: _Heard, fact: Event, rank: int, t: float) -> None:
         heard.hear("saves", rank, t)
     elif fact.name == "warning":
         about = str(fact.details.get("about", ""))
-        if about == "start" or about.startswith(_FLIGHT):
-            heard.flight[rank] = str(fact.details.get("message", about))
+        message = str(fact.details.get("message", about))
+        if (about == "start" or about.startswith(_FLIGHT)) and MENDED not in message:
+            heard.flight[rank] = message
 
 
 def _arrival(signal: Signal, run_dir: RunDir, state: RunState, heard: _Heard, at: float | None) -> Arrival:
@@ -151,8 +160,9 @@ def _dumps(run_dir: RunDir, state: RunState, heard: _Heard) -> Arrival:
     folder = run_dir.comm_traces(state.attempt)
     for path in folder.iterdir() if folder.is_dir() else ():
         rank = rank_of(path.name)
-        if rank is not None and path.is_file():
-            told[rank] = path.stat().st_mtime
+        written_t = _written_t(path)
+        if rank is not None and written_t is not None:
+            told[rank] = written_t
     return _of_ranks(told, state, next(iter(heard.flight.values()), ""))
 
 
@@ -173,7 +183,7 @@ def _by_host(signal: Signal, run_dir: RunDir, state: RunState) -> dict[str, floa
 
 def _kernel_logs(run_dir: RunDir) -> Iterator[tuple[str, float | None]]:
     for path in run_dir.hardware.glob("*.kern.log") if run_dir.hardware.is_dir() else ():
-        yield path.name.removesuffix(".kern.log"), path.stat().st_mtime
+        yield path.name.removesuffix(".kern.log"), _written_t(path)
 
 
 def _of_hosts(told: Mapping[str, float], state: RunState) -> Arrival:
@@ -203,8 +213,34 @@ def _keeper(run_dir: RunDir, at: float | None) -> float | None:
 
 def _logs(run_dir: RunDir, at: float | None) -> float | None:
     """When the newest of the run's logs was written."""
-    times = (path.stat().st_mtime for folder in run_dir.log_folders() for path in folder.rglob("*"))
-    return max((t for t in times if at is None or t <= at), default=None)
+    times = map(
+        _written_t,
+        (it for it in islice(_files_below(run_dir.log_folders()), _MOST_LOGS) if not _is_empty(it)),
+    )
+    return max((t for t in times if t is not None and (at is None or t <= at)), default=None)
+
+
+def _files_below(folders: Iterable[Path]) -> Iterator[Path]:
+    for folder in folders:
+        for at, below, names in os.walk(folder):
+            below[:] = [name for name in below if not name.startswith(".")]
+            yield from (Path(at, name) for name in names if not name.startswith("."))
+
+
+def _written_t(path: Path) -> float | None:
+    """When a regular file was written last; None where it is none, or has just been renamed."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_mtime if stat.S_ISREG(status.st_mode) else None
+
+
+def _is_empty(path: Path) -> bool:
+    try:
+        return not path.stat().st_size
+    except OSError:
+        return True
 
 
 def _parallelism(run_dir: RunDir, _: float | None) -> float | None:

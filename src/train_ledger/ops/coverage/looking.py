@@ -30,7 +30,8 @@ def coverage(run_dir: RunDir, config: Config, *, at: float | None = None) -> Cov
     run = run_dir.read_run()
     state, not_read = observe(run_dir, config, at)
     arriving = arrivals(run_dir, config, state, at)
-    causes = tuple(_of_cause(row, arriving, _not_needed(row, run, state)) for row in ROWS)
+    gpus = has_gpus(run, state.ranks.values())
+    causes = tuple(_of_cause(row, arriving, _not_needed(row, run, state), gpus=gpus) for row in ROWS)
     signals = tuple(_of_signals(run_dir, arriving, causes))
     newest_t = max((it.newest_t for it in arriving.values() if it.newest_t is not None), default=None)
     heard_t = max((it.heard_t for it in state.ranks.values() if it.heard_t is not None), default=None)
@@ -66,15 +67,21 @@ def _not_needed(row: Row, run: Mapping[str, Any], state: RunState) -> str:
     return "it has one stage" if row.unless == "one stage" and stages == 1 else ""
 
 
-def _of_cause(row: Row, arriving: Mapping[str, Arrival], not_needed: str) -> CauseCoverage:
+def _of_cause(row: Row, arriving: Mapping[str, Arrival], not_needed: str, *, gpus: bool) -> CauseCoverage:
     if not_needed:
         return CauseCoverage(row.cause, "not_needed", why=not_needed)
-    by = tuple(dict.fromkeys(name for group in row.needs for name in group if arriving[name].comes))
-    nowhere = [group for group in row.needs if not any(arriving[name].comes for name in group)]
-    in_parts = [group for group in row.needs if not any(arriving[name].is_whole for name in group)]
+    needs = [group for group in row.needs if gpus or not all(map(_is_of_gpus, group))]
+    by = tuple(dict.fromkeys(name for group in needs for name in group if arriving[name].comes))
+    nowhere = [group for group in needs if not any(arriving[name].comes for name in group)]
+    in_parts = [group for group in needs if not any(arriving[name].is_whole for name in group)]
     if nowhere:
         return CauseCoverage(row.cause, "no", by, tuple(nowhere))
     return CauseCoverage(row.cause, "partly" if in_parts else "yes", by, tuple(in_parts))
+
+
+def _is_of_gpus(name: str) -> bool:
+    """Whether ranks without a GPU can do without it."""
+    return SIGNALS[name].kind == "gpu" or name == "kernel log"
 
 
 def _of_signals(

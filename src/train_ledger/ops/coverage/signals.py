@@ -145,7 +145,6 @@ _SIGNALS = (
     _field("step_time_s", "that steps take longer cannot be told", _START),
     _field("compute_s", "a straggler, its victims and slow data cannot be told apart", _TIMED),
     _field("comm_wait_s", "waiting in collectives cannot be told from work", _TIMED),
-    _field("fwd_s", "the forward pass is not timed by itself", _PHASE.format("forward")),
     _field("data_wait_s", "waiting for data cannot be told from work", "for batch in monitor.loader(loader)"),
     _field("tps", "unequal sequences cannot be told from a slow rank", "monitor.step(n, tokens=…)"),
     _field("gc_s", "pauses of the garbage collection cannot be told from slow work", _START),

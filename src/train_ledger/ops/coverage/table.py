@@ -26,7 +26,7 @@ class Row:
     unless: Unless = ""
 
 
-_OWN_WORK = ("compute_s", "comm_wait_s", "fwd_s")
+_OWN_WORK = ("compute_s", "comm_wait_s")
 _STEPS, _TIMES = ("steps",), ("step_time_s",)
 _CLOCKS = ("DCGM_FI_DEV_SM_CLOCK", "DCGM_FI_DEV_CLOCKS_EVENT_REASONS")
 _LINKS = ("DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL", "DCGM_FI_DEV_PCIE_REPLAY_COUNTER", "ports")

@@ -74,7 +74,7 @@ def arrival_in_words(arrival: Arrival, name: str) -> str:
     if not arrival.comes and SIGNALS[name].kind == "field":
         return "is written by no rank"
     if not arrival.comes:
-        return {"ranks": "is written by no rank", "hosts": "comes from no host", "run": "is not there"}[of]
+        return {"ranks": "comes from no rank", "hosts": "comes from no host", "run": "is not there"}[of]
     if of == "run" or arrival.of == 1:
         return "comes"
     if arrival.is_whole:

@@ -6,7 +6,9 @@ not known then.
 
 from __future__ import annotations
 
+import contextlib
 import os
+import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -44,6 +46,8 @@ def log_of(
         folders = len({_above_attempt(path) for path in local})
         return f"logs: {folders} folders have a local rank {local_rank}, and none says of which host it is"
     tails = [tail for path in found if (tail := _tail(path, until_t))]
+    if not tails and found:
+        return f"logs: {found[0]} is empty, or was written later"
     if not tails:
         return "logs: no log of this rank in the run's log folders"
     return max(tails, key=lambda it: it.t)
@@ -115,29 +119,26 @@ def stack_of(
 ) -> tuple[StackNow | None, tuple[str, ...]]:
     """Its newest stack of this attempt, and what of its files could not be read, in words."""
     folder = run_dir.stacks(attempt)
-    files = [it for it in _files(folder, until_t) if rank_of(it.name) == rank and it.stat().st_size]
+    told = _files(folder, until_t)
+    files = [it for it, status in told if rank_of(it.name) == rank and status.st_size]
     if not files and host:
-        files = [it for it in _files(folder, until_t) if it.stem == host and _is_small(it)]
+        files = [it for it, status in told if it.stem == host and status.st_size <= _HOST_STACKS_BYTES]
     found, unread = stacks.read(files)
     stack = found.get(rank)
     why = tuple(f"{it.file}: {it.why}" for it in unread)
     if stack is None:
         return None, why
     stand, thread = stacks.stand_of(stack), stacks.main_thread(stack)
-    newest = max(files, key=lambda it: it.stat().st_mtime)
+    taken_t, newest = max((status.st_mtime, str(it)) for it, status in told if it in files)
     frames = tuple(str(frame) for frame in thread.frames) if thread else ()
-    return StackNow(str(newest), newest.stat().st_mtime, stand.what, frames), why
-
-
-def _is_small(path: Path) -> bool:
-    return path.stat().st_size <= _HOST_STACKS_BYTES
+    return StackNow(newest, taken_t, stand.what, frames), why
 
 
 def collective_of(
     run_dir: RunDir, rank: int, attempt: int, limits: Limits, until_t: float | None
 ) -> tuple[Collective | None, tuple[str, ...]]:
     """The last operation that its newest dump holds, and what of its files could not be read, in words."""
-    files = [it for it in _files(run_dir.comm_traces(attempt), until_t) if rank_of(it.name) == rank]
+    files = [it for it, _ in _files(run_dir.comm_traces(attempt), until_t) if rank_of(it.name) == rank]
     read = read_dumps(files, limits)
     why = tuple(f"{it.file}: {it.why}" for it in read.unreadable)
     dump = next((it for it in read.dumps if it.rank == rank), None)
@@ -145,17 +146,20 @@ def collective_of(
     return found, why
 
 
-def _files(folder: Path, until_t: float | None) -> Iterator[Path]:
+def _files(folder: Path, until_t: float | None) -> list[tuple[Path, os.stat_result]]:
+    """The regular files there, without those that are still being written or came later."""
+    found = []
     try:
         names = sorted(os.listdir(folder))
     except OSError:
-        return
+        return []
     for name in names:
-        path = folder / name
-        if name.startswith(".") or not path.is_file():
-            continue
-        if until_t is None or path.stat().st_mtime <= until_t:
-            yield path
+        with contextlib.suppress(OSError):  # renamed meanwhile, or a link to nothing
+            status = os.stat(folder / name)
+            is_late = until_t is not None and status.st_mtime > until_t
+            if stat.S_ISREG(status.st_mode) and not name.startswith(".") and not is_late:
+                found.append((folder / name, status))
+    return found
 
 
 def _last(dump: Dump) -> Collective | None:
