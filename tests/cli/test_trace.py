@@ -59,10 +59,12 @@ def test_of_a_run_the_newest_taking_is_broken_down_and_the_others_are_named(
         (run / "traces" / name).mkdir(parents=True)
         (run / "traces" / name / "rank_0.json").write_bytes(trace.read_bytes())
     (run / "run.json").write_text("{}")
+    (run / "traces" / "taken-20-ab" / ".unfinished.rank_0.json").write_text("{")
     for folder in (run, run / "traces"):
         status, out, _ = invoke("breakdown", folder)
         assert status == 0
         assert "taken-20-ab is the newest of 2 takings in it; name another to see it: scheduled-10" in out
+        assert "several traces of a rank" not in out, "a part that a killed rank left is none"
 
 
 def test_what_cannot_be_told_is_said(tmp_path: Path) -> None:

@@ -139,15 +139,18 @@ def test_only_what_the_schedule_asked_for_is_removed(run_dir: RunDir, tmp_path: 
     (outside / "rank_0.json.gz").write_text("mine")
     kept = ["taken-5/rank_0.json.gz", "rank_0.json.gz", "scheduled-1/notes.txt", "scheduled-x/rank_0.json.gz"]
     gone = ["scheduled-1/rank_0.json.gz", "scheduled-2/rank_0.json.gz"]
+    part_of_a_killed_rank = run_dir.traces() / "scheduled-1/.unfinished.rank_3.json.gz"
     newest = ["attempt_1/scheduled-3/rank_0.json.gz", "scheduled-2/rank_1.json.gz"]
     for name in (*kept, *gone, *newest):
         path = run_dir.traces() / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("")
+    part_of_a_killed_rank.write_text("")
     (run_dir.traces() / "scheduled-0").symlink_to(outside)
     assert remove_oldest(run_dir, keep=1) == 2
     assert all((run_dir.traces() / name).exists() for name in (*kept, *newest))
     assert not any((run_dir.traces() / name).exists() for name in gone)
+    assert not part_of_a_killed_rank.exists()
     assert (outside / "rank_0.json.gz").read_text() == "mine"
 
 

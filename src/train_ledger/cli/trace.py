@@ -55,6 +55,7 @@ _Chunks = Annotated[
     int, typer.Option("--chunks", min=1, help="Chunks of layers a rank: more than 1 where interleaved.")
 ]
 _MOST_IN_FOLDER = 4096
+_ENDINGS = (".json", ".json.gz")
 _PROGRESS_FROM_BYTES = 64 << 20
 
 
@@ -173,7 +174,7 @@ def _files(path: Path) -> Chosen:
         return Chosen([path])
     if (path / "run.json").is_file():
         path = path / "traces"
-    found = sorted(it for it in path.rglob("*") if it.name.endswith((".json", ".json.gz")) and it.is_file())
+    found = sorted(it for it in path.rglob("[!.]*.json*") if it.name.endswith(_ENDINGS) and it.is_file())
     if not found:
         raise BadInputError(f"{path}: has no trace (.json, .json.gz) in it")
     if len(found) > _MOST_IN_FOLDER:

@@ -24,6 +24,7 @@ __all__ = ["TraceSchedule", "remove_oldest"]
 
 _SCHEDULED = re.compile(r"scheduled-(\d{1,12})\Z")
 _TRACE = re.compile(r"rank_(\d{1,9})\.json\.gz\Z")
+_UNFINISHED = ".unfinished.rank_*.json.gz"
 _MOST_STEPS = 100
 _MOST_TOLD = 16
 
@@ -143,7 +144,12 @@ def remove_oldest(run_dir: RunDir, keep: int) -> int:
 
 
 def _forget(run_dir: RunDir, folder: Path) -> None:
-    """The folder, if nothing is left in it, and what was asked and answered for it."""
+    """The folder, if nothing is left in it, and what was asked and answered for it.
+
+    A rank that was killed while it wrote leaves a part of a trace there.
+    """
+    for part in folder.glob(_UNFINISHED):
+        part.unlink(missing_ok=True)
     with contextlib.suppress(OSError):
         folder.rmdir()
     if not folder.exists():

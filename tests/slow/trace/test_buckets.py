@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from slow.trace.traces import Event, copy, host, kernel, launch, mark, step, write
@@ -251,6 +251,7 @@ def test_traces_without_step_marks(tmp_path: Path, marks: list[Event], remark: s
 spans = st.lists(st.tuples(st.integers(0, 300), st.integers(1, 90)), min_size=1, max_size=10)
 
 
+@settings(deadline=None)  # it writes files
 @given(
     compute=spans,
     comm=spans,
