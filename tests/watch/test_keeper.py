@@ -4,7 +4,7 @@ import threading
 import pytest
 
 from train_ledger.chaos import fleet
-from train_ledger.config import Alerts, Config, Notify, Respond
+from train_ledger.config import FIRST_ANSWERS, Alerts, Config, Notify, Respond
 from train_ledger.ledger import journal
 from train_ledger.watch import Keeper
 from train_ledger.watch import keeper as keeper_module
@@ -31,7 +31,9 @@ class Watched:
         self.told = tmp_path / "told.jsonl"
         command = ("sh", "-c", f"cat >> {self.told}; echo >> {self.told}")
         self.config = Config(
-            alerts=Alerts(), notify=Notify(command=command), respond=Respond(dump_wait_s=0.2)
+            alerts=Alerts(),
+            notify=Notify(command=command),
+            respond=Respond(on_page=FIRST_ANSWERS, dump_wait_s=0.2),
         )
         self.keeper = self.start()
 
@@ -153,7 +155,7 @@ def test_a_healthy_run_pages_nobody(tmp_path):
 def test_without_an_address_the_verdict_still_comes_and_says_that_nobody_was_told(tmp_path):
     made = fleet.write(tmp_path / "r42", fault="exception", culprit=5, hosts=2, ranks_per_host=4)
     watched = Watched(made, tmp_path, made.t)
-    watched.config = Config(respond=Respond(dump_wait_s=0.2))
+    watched.config = Config(respond=Respond(on_page=FIRST_ANSWERS, dump_wait_s=0.2))
     watched.keeper.close()
     watched.keeper = watched.start()
     watched.turn_until(lambda: watched.keeper.is_told)

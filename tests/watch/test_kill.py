@@ -16,6 +16,7 @@ SETTINGS = """\
 [alerts]
 evaluation_interval_s = 0.1
 [respond]
+on_page = ["dump", "stacks", "diagnose"]
 dump_wait_s = 0.5
 [notify]
 urls = ["{url}"]
@@ -145,7 +146,7 @@ def test_until_verdict_takes_the_verdict_of_an_earlier_keeper(tmp_path):
 def test_ctrl_c_is_heard_while_first_answers_are_waited_for(tmp_path):
     with Webhook() as webhook:
         run_dir = a_hung_run(tmp_path / "r42", webhook)
-        run_dir.config_file.write_text("[respond]\ndump_wait_s = 60\n")
+        run_dir.config_file.write_text('[respond]\non_page = ["dump"]\ndump_wait_s = 60\n')
         keeper = start(run_dir)
         wait_for("response_started", run_dir)
         time.sleep(0.5)

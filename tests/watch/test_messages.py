@@ -1,6 +1,6 @@
 import pytest
 
-from train_ledger.config import Config
+from train_ledger.config import Config, Respond
 from train_ledger.dash import Action, Alert, Incident, Member
 from train_ledger.watch.messages import (
     incident_of,
@@ -36,9 +36,20 @@ def test_nobody_accused_is_said_as_such():
 
 
 def test_without_a_verdict_the_page_says_that_answers_are_still_being_taken():
-    page = page_message(Config(), "r42", INCIDENT, None)
+    page = page_message(Config(respond=Respond(on_page=("diagnose",))), "r42", INCIDENT, None)
     assert page.title == "r42: TrainingStepStalled"
     assert "still being taken" in page.body
+
+
+def test_where_no_answers_are_taken_the_page_says_how_to_take_them():
+    page = page_message(Config(), "r42", INCIDENT, None, run_path="/runs/r 42")
+    assert page.body.endswith("next: train-ledger respond '/runs/r 42'   (dumps, stacks and the verdict)")
+
+
+def test_the_page_says_what_the_hooks_do():
+    verdict = {"cause": "hardware.xid", "ranks": [5], "hosts": ["node037"]}
+    page = page_message(Config(), "r42", INCIDENT, verdict, hooks=["exclude_command is run: because"])
+    assert page.body.endswith("\nexclude_command is run: because")
 
 
 def test_what_came_from_a_log_cannot_add_lines_or_move_a_cursor():
@@ -75,3 +86,13 @@ def test_an_update_is_no_page_and_an_end_says_how_long_it_lasted():
     ended = resolved_message(Config(), "r42", Action("close", INCIDENT, 160.0))
     assert ended.level == "resolved"
     assert "over after 60 s" in ended.body
+
+
+def test_the_end_of_an_incident_says_how_the_run_came_back():
+    recovery = {"redone_steps": 50, "reached": 150, "loss_joins_on": False, "loss_difference": 0.2}
+    recovery |= {"loss_tolerance": 0.02, "loss_compared": 50, "data_agrees": None}
+    ended = resolved_message(Config(), "r42", Action("close", INCIDENT, 160.0), recovery)
+    assert ended.body.splitlines()[1] == (
+        "The run has recovered: past step 150 again, 50 steps done once more; the loss DOES NOT JOIN ON "
+        "(differs by 0.2 over 50 steps, up to 0.02 is usual); whether the data agrees was not observed."
+    )

@@ -38,6 +38,9 @@ stall_floor_s = {stall_floor_s}
 process_gone_s = {stall_floor_s}
 evaluation_interval_s = 1
 
+[respond]
+on_page = ["dump", "stacks", "diagnose"]
+
 [notify]
 urls = ["{webhook}"]
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from train_ledger.config.reading import ConfigError, load, with_alerts
 from train_ledger.config.tables import (
+    FIRST_ANSWERS,
     Alerts,
     Config,
     Cost,
@@ -23,6 +24,7 @@ from train_ledger.config.tables import (
 )
 
 __all__ = [
+    "FIRST_ANSWERS",
     "Alerts",
     "Config",
     "ConfigError",

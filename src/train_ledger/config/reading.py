@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from train_ledger.config.tables import Alerts, Config
+from train_ledger.config.tables import FIRST_ANSWERS, Alerts, Config
 from train_ledger.run_dir import RunDir, read_small, users_folder
 
 __all__ = ["ConfigError", "load", "with_alerts"]
@@ -26,6 +26,10 @@ _LEAST: Mapping[str, float] = {
     "notify.digest_s": 1.0,
 }
 """By 0 somebody may mean "never"; it would be "without a pause"."""
+
+
+_WORDS: Mapping[str, tuple[str, ...]] = {"respond.on_page": FIRST_ANSWERS}
+"""Lists that take these words alone."""
 
 
 class ConfigError(Exception):
@@ -132,6 +136,9 @@ def _value(path: Path, key: str, default: object, value: Any) -> Any:
     else:
         good = isinstance(value, list) and all(isinstance(item, str) for item in value)
         value = tuple(value) if good else value
+        words = _WORDS.get(key)
+        if good and words is not None and not set(value) <= set(words):
+            raise ConfigError(f"{path}: {key} takes {', '.join(words)}, is {_in_short([*value])}")
     if not good:
         number = isinstance(value, int | float) and not isinstance(value, bool)
         wanted = "a number, 0 or more" if default is None else f"like {default!r}"

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 __all__ = [
+    "FIRST_ANSWERS",
     "Alerts",
     "Config",
     "Cost",
@@ -106,17 +107,28 @@ class Notify:
     digest_s: float = 86_400.0
 
 
+FIRST_ANSWERS = ("dump", "stacks", "diagnose")
+"""What can be done on a page: ask every rank for its dump, take all stacks, look for the cause."""
+
+
 @dataclass(frozen=True, slots=True)
 class Respond:
-    """What the keeper does on its own when a page goes out: dump, stacks, verdict.
+    """What the keeper does on its own when a page goes out; nothing until it is asked to.
 
-    The page waits for the verdict, so that the one message names the rank, but no longer than `page_waits_s`.
+    `on_page` names first answers of "dump", "stacks" and "diagnose". The page waits for the verdict, so that
+    the one message names the rank, but no longer than `page_waits_s`. `exclude_command` and `restart_command`
+    are lists of words, run without a shell and given the verdict as JSON on standard input, each once an
+    incident where the verdict is certain enough; while `dry_run` holds they are only told of.
     """
 
-    on_page: tuple[str, ...] = ("dump", "stacks", "diagnose")
+    on_page: tuple[str, ...] = ()
     dump_wait_s: float = 8.0
     stacks_wait_s: float = 8.0
     page_waits_s: float = 10.0
+    exclude_command: tuple[str, ...] = ()
+    restart_command: tuple[str, ...] = ()
+    hook_wait_s: float = 120.0
+    dry_run: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,30 +21,36 @@ __all__ = ["KINDS", "Entries", "Journal", "JournalError", "Numbered", "Unreadabl
 KINDS: Mapping[str, tuple[str, ...]] = {
     "keeper_started": ("run", "pid", "host", "version"),
     "history_left_out": ("left_out_bytes",),
-    "state_changed": ("state", "before", "step", "attempt"),
+    "state_changed": ("state", "before", "step", "attempt", "move"),
+    "recovered": ("recovery", "step", "attempt"),
     "alert_fired": ("incident", "alert", "level", "summary", "inhibited", "transition"),
     "alert_resolved": ("incident", "alert", "level", "summary", "inhibited", "transition"),
     "incident_opened": ("incident", "alert", "record"),
     "incident_updated": ("incident", "alert", "record"),
     "incident_closed": ("incident", "alert", "record"),
-    "response_started": ("incident", "living"),
+    "response_started": ("incident", "living", "on_page"),
     "response_done": ("incident", "summary"),
     "response_failed": ("incident", "error"),
     "verdict": ("incident", "place", "diagnosis"),
     "traces_taken": ("name", "ranks", "failed", "removed", "summary"),
+    "hook_decided": ("incident", "hook", "does", "why", "dry_run", "verdict_t", "command"),
+    "hook_done": ("incident", "hook", "exit_code", "said"),
     "notification_intended": ("incident", "notification"),
     "notification_done": ("incident", "notification", "outcome"),
 }
 """What the keeper writes down, and with which keys.
 
-`left_out_bytes` are those of signal lines that lay there before any keeper came and are not read.
-`incident` is an incident's id (None for an alert that belongs to none) and `alert` an alert's name;
-`transition` and `record` are what the judge and the incidents need to go on from. `living` is how many ranks
-can still be asked; `place` the [attempt, step] at which the run stands still (None while it goes on), and
-`diagnosis` an `answer.Diagnosis` as JSON. `traces_taken` is what came of traces that a schedule asked for:
-their folder's `name`, the `ranks` whose traces are there, why others `failed`, how many old ones were
-`removed`. A `notification_intended` stands in the outbox by then; what became
-of it is its `notification_done`.
+`left_out_bytes` are those of signal lines that lay there before any keeper came and are not read. `move` is
+the kind of the move in `transitions.MOVES`, None where several lay between two looks; `recovery` a
+`state.Recovered` as JSON. `incident` is an incident's id (None for an alert that belongs to none) and
+`alert` an alert's name; `transition` and `record` are what the judge and the incidents need to go on from.
+`living` is how many ranks can still be asked, `on_page` what of `[respond] on_page` is done; `place` the
+[attempt, step] at which the run stands still (None while it goes on), and `diagnosis` an `answer.Diagnosis`
+as JSON. `traces_taken` is what came of traces that a schedule asked for: their folder's `name`, the `ranks`
+whose traces are there, why others `failed`, how many old ones were `removed`. `hook` is "exclude" or
+"restart", what it `does` on the verdict of `verdict_t` "act", "wait" or "withheld"; one that acts without
+`dry_run` has a `hook_done`. A `notification_intended` stands in the outbox by then; what became of it is its
+`notification_done`.
 """
 
 

@@ -15,10 +15,14 @@ from typing import Any
 
 from train_ledger.answer import STATES, Diagnosis
 from train_ledger.render import Picture, as_text, harmless, wants_colour
+from train_ledger.watch.hook_policy import Decision, in_words
+from train_ledger.watch.recovery_words import recovery_in_words
 
 __all__ = ["Console"]
 
 Entry = Mapping[str, Any]
+
+_TAKEN = {"dump": "Flight Recorder", "stacks": "stacks"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,20 @@ def _state(entry: Entry) -> str:
     return f"run is {state}{step}: {STATES.get(state, 'a state that this version does not know')}"
 
 
+def _response(entry: Entry) -> str:
+    taken = [word for word in entry.get("on_page", ("dump", "stacks")) if word in _TAKEN]
+    if not taken:
+        return "looking for the cause in what the run has written"
+    if not entry.get("living"):
+        return "no rank is left to ask: looking at what they wrote before they ended"
+    return f"taking every rank's {' and '.join(_TAKEN[word] for word in taken)} while the job lives"
+
+
+def _hook(entry: Entry) -> str:
+    decision = Decision(entry["hook"], entry["does"], str(entry.get("why")))
+    return in_words(decision, dry_run=bool(entry.get("dry_run")))
+
+
 def _alert(entry: Entry) -> str:
     inhibited = ", inhibited: nobody is told" if entry.get("inhibited") else ""
     return f"{entry.get('level')} alert {entry.get('alert')}: {entry.get('summary')}{inhibited}"
@@ -66,18 +84,17 @@ _SENTENCES: Mapping[str, Callable[[Entry], str]] = {
     "keeper_started": lambda e: f"watching {e.get('run')} as pid {e.get('pid')} on {e.get('host')}",
     "history_left_out": lambda e: f"{e['left_out_bytes'] / 1e6:,.1f} MB of earlier signal lines are not read",
     "state_changed": _state,
+    "recovered": lambda e: f"recovered: {recovery_in_words(e['recovery'])}",
     "alert_fired": _alert,
     "alert_resolved": lambda e: f"resolved {e.get('alert')}",
     "incident_opened": lambda e: f"incident {e.get('incident')}",
     "incident_closed": lambda e: f"incident {e.get('incident')} closed",
-    "response_started": lambda e: (
-        "taking every rank's Flight Recorder and stacks while the job lives"
-        if e.get("living")
-        else "no rank is left to ask: looking at what they wrote before they ended"
-    ),
+    "response_started": _response,
     "response_done": lambda e: str(e.get("summary")),
     "traces_taken": lambda e: str(e.get("summary")),
     "response_failed": lambda e: f"first answers failed: {e.get('error')}",
+    "hook_decided": _hook,
+    "hook_done": lambda e: f"{e.get('hook')}_command ended with {e.get('exit_code')}: {e.get('said')}",
     "notification_intended": lambda e: f"message {e.get('notification')} handed over for delivery",
     "notification_done": lambda e: f"message {e.get('notification')}: {e.get('outcome')}",
     "verdict": lambda e: f"verdict: {e['diagnosis'].get('cause')}",

@@ -24,6 +24,7 @@ from train_ledger.ledger import RunState
 from train_ledger.run_dir import RunDir
 from train_ledger.watch.book import Book
 from train_ledger.watch.digest import is_digest
+from train_ledger.watch.hooks import Hooks
 from train_ledger.watch.messages import (
     again_message,
     incident_of,
@@ -33,8 +34,9 @@ from train_ledger.watch.messages import (
     resolved_message,
     update_message,
 )
-from train_ledger.watch.recall import Place, Recall
+from train_ledger.watch.recall import Place, Recall, as_place
 from train_ledger.watch.records import write_draft, write_records
+from train_ledger.watch.recovery_words import came_back
 from train_ledger.watch.respond import FirstAnswers, living, respond
 
 __all__ = ["Desk"]
@@ -59,6 +61,7 @@ class Desk:
         self._settled = set(before.done)
         self._digest = before.digest
         self._in_page: dict[str, Collection[object]] = {}
+        self._hooks = Hooks(run_dir, config, book, book.before)
         self.diagnosis: Diagnosis | None = None
         self.verdict: Mapping[str, Any] = before.verdict
 
@@ -67,15 +70,24 @@ class Desk:
         place = _place(state)
         if not self._is_answered(incident, place):
             self._answer(incident, place, state)
+        self._page(incident, state)
+        fits = as_place(self.verdict.get("place")) == place
+        if self._found(incident) is not None and fits:
+            self._hooks.attend(incident.id, self.verdict, state, self.run_name)
+
+    def _page(self, incident: Incident, state: RunState) -> None:
         if page_id(incident.id) in self._posted:
             return
         waited_s = state.t - incident.opened_t
         if self._is_answered(incident, None) or waited_s >= self._config.respond.page_waits_s:
             found = self._found(incident)
             self._in_page[incident.id] = {member.alert.key for member in incident.members}
-            self._post(incident.id, page_message(self._config, self.run_name, incident, found))
+            hooks = self._hooks.planned(self.verdict, state) if found is not None else ()
+            path = str(self._run_dir.path)
+            page = page_message(self._config, self.run_name, incident, found, run_path=path, hooks=hooks)
+            self._post(incident.id, page)
 
-    def tell(self, action: Action) -> None:
+    def tell(self, action: Action, state: RunState) -> None:
         """Send what an action of a known incident asks for; its page is sent by `attend`."""
         incident = action.incident.id
         if action.kind == "update":
@@ -90,7 +102,8 @@ class Desk:
         elif action.kind == "close":
             write_draft(self._run_dir, self._config, incident)
             if page_id(incident) in self._posted:
-                self._post(incident, resolved_message(self._config, self.run_name, action))
+                back = came_back(state, action.incident.opened_t)
+                self._post(incident, resolved_message(self._config, self.run_name, action, back))
 
     def note(self, transition: Transition) -> None:
         """Keep what fired on record for the next digest."""
@@ -105,7 +118,8 @@ class Desk:
             self._post(None, message)
 
     def note_outcomes(self) -> None:
-        """Journal what became of the messages; start senders again that were killed before they sent."""
+        """Journal what became of messages and hooks; start senders again that were killed too early."""
+        self._hooks.note_outcomes()
         self._outbox.resume()
         for outcome in self._outbox.outcomes(self._settled):
             text = outcome.delivery + (f": {outcome.why}" if outcome.why else "")
@@ -124,7 +138,7 @@ class Desk:
     def is_idle(self, incidents: Iterable[Incident]) -> bool:
         """Whether nothing is being found out or sent, and every one of these incidents has been paged."""
         paged = all(page_id(incident.id) in self._posted for incident in incidents)
-        return paged and not self._answering and not self._outbox.waiting()
+        return paged and self._hooks.is_idle and not self._answering and not self._outbox.waiting()
 
     def close(self) -> None:
         self._ending.set()
@@ -135,8 +149,13 @@ class Desk:
         return places is not None and (place is None or place in places)
 
     def _answer(self, incident: Incident, place: Place | None, state: RunState) -> None:
-        if incident.id not in self._answering:
-            self._book.record("response_started", incident=incident.id, living=len(living(state)))
+        if not self._config.respond.on_page:  # nobody asked for answers; where it stands is told all the same
+            self._tell_again(incident, state, place, self._noted(incident.id, place))
+        elif incident.id not in self._answering:
+            on_page = self._config.respond.on_page
+            self._book.record(
+                "response_started", incident=incident.id, living=len(living(state)), on_page=on_page
+            )
             request = f"{incident.id}-{state.attempt}-{state.step}"
             future = self._workers.submit(respond, self._run_dir, self._config, state, request, self._ending)
             self._answering[incident.id] = place, future
@@ -148,6 +167,15 @@ class Desk:
     ) -> None:
         before = self._answered.get(incident.id)
         self._note_findings(incident.id, place, future)
+        self._tell_again(incident, state, place, before)
+
+    def _tell_again(
+        self,
+        incident: Incident,
+        state: RunState,
+        place: Place | None,
+        before: Collection[Place | None] | None,
+    ) -> None:
         if before is not None and place is not None and _stands_again(incident, state, before):
             found = self._found(incident)
             self._post(
@@ -155,12 +183,18 @@ class Desk:
             )
 
     def _note_findings(self, incident: str, place: Place | None, future: Future[FirstAnswers]) -> None:
-        self._answered[incident] = self._answered.get(incident, frozenset()) | {place}
+        self._noted(incident, place)
         error = future.exception()
         if error is None:
             self._note_verdict(incident, place, future.result())
         else:  # whatever went wrong in finding out, the page goes out without it
             self._book.record("response_failed", incident=incident, error=f"{type(error).__name__}: {error}")
+
+    def _noted(self, incident: str, place: Place | None) -> frozenset[Place | None] | None:
+        """Note a place as looked at; returns the earlier ones, None where there were none."""
+        before = self._answered.get(incident)
+        self._answered[incident] = (before or frozenset()) | {place}
+        return before
 
     def _note_verdict(self, incident: str, place: Place | None, answers: FirstAnswers) -> None:
         self.diagnosis = answers.diagnosis

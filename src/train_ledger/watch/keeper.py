@@ -21,6 +21,7 @@ from train_ledger.sources import Liveness, RunFacts
 from train_ledger.watch.book import Book
 from train_ledger.watch.clock import RunClock
 from train_ledger.watch.console import Console
+from train_ledger.watch.course_notes import CourseNotes
 from train_ledger.watch.desk import Desk
 from train_ledger.watch.recall import recall
 from train_ledger.watch.roster import Roster
@@ -73,7 +74,7 @@ class Keeper:
         self._incidents = before.incidents
         self._desk = Desk(run_dir, config, self.run_name, self._book, before)
         self._traces = TraceSchedule(run_dir, config.trace, self._book.record)
-        self._state_name = before.state
+        self._course = CourseNotes(self._book, before)
         self._not_understood = before.unknown
         self.state: RunState = self._fold.state(self._now())
         self._book.record(
@@ -109,7 +110,7 @@ class Keeper:
         if not self._caught_up:
             return  # half a history has no step clock to judge by
         self.state = self._sight.seen(self._fold.state(self._now()))
-        self._note_state()
+        self._course.take(self.state)
         transitions = self._judge.evaluate(self.state)
         actions = self._incidents.apply(transitions, self.state.t)
         for transition in transitions:
@@ -216,18 +217,6 @@ class Keeper:
         except OSError as error:
             self._book.console.remark(f"{self.run_dir.ranks_jsonl} cannot be written: {error.strerror}")
 
-    def _note_state(self) -> None:
-        if self.state.state == self._state_name:
-            return
-        before, self._state_name = self._state_name, self.state.state
-        self._book.record(
-            "state_changed",
-            state=self.state.state,
-            before=before,
-            step=self.state.step,
-            attempt=self.state.attempt,
-        )
-
     def _note_transition(self, transition: Transition) -> None:
         alert = transition.alert
         self._book.record(
@@ -250,4 +239,4 @@ class Keeper:
         names = ", ".join(alert.name for alert in action.alerts)
         record = action.incident.to_json()
         self._book.record(_RECORDS[action.kind], incident=action.incident.id, alert=names, record=record)
-        self._desk.tell(action)
+        self._desk.tell(action, self.state)

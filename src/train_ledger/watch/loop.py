@@ -9,18 +9,24 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from train_ledger.answer import ExitCode, cause_code
 from train_ledger.config import Config
 from train_ledger.ledger import KeeperLock
 from train_ledger.run_dir import RunDir
 from train_ledger.watch.console import Console
+from train_ledger.watch.hooks import standing_words
 from train_ledger.watch.keeper import Keeper
 from train_ledger.watch.node_recording import NodeRecording
 
 __all__ = ["watch"]
 
 _LONGEST_TURN_S = 1.0
+_NOTHING_ON_PAGE = (
+    "a page goes out without a verdict: [respond] on_page is off; --respond, or on_page = "
+    '["dump", "stacks", "diagnose"] in train-ledger.toml, takes dumps and stacks and names the cause at once'
+)
 
 
 def watch(
@@ -35,14 +41,21 @@ def watch(
 ) -> ExitCode:
     """Keep a run until interrupted, or with `until_verdict` until the first verdict or the run's end.
 
-    `port` None serves no page, 0 takes a free port. Raises KeeperHeld where another keeper holds the run,
-    RunDirError where its files cannot be used, and OSError where the address is taken.
+    With `until_verdict` a verdict is asked for, even if nothing else is. `port` None serves no page, 0 takes
+    a free one. Raises KeeperHeld where another keeper holds the run, RunDirError where its files cannot be
+    used, and OSError where the address is taken.
     """
     console = Console(out, as_json, config.cost.currency)
+    if until_verdict and not config.respond.on_page:
+        config = replace(config, respond=replace(config.respond, on_page=("diagnose",)))
     with KeeperLock(run_dir.keeper_lock):
         keeper = Keeper(run_dir, config, console)
         if not (config.notify.urls or config.notify.command):
             console.remark("nobody will be told: [notify] in train-ledger.toml names no urls and no command")
+        if not config.respond.on_page:
+            console.remark(_NOTHING_ON_PAGE)
+        for told in standing_words(config):
+            console.remark(told)
         recording = NodeRecording(run_dir, config, console.remark)
         try:
             with _page(keeper, host, port, console):

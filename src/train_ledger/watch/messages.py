@@ -6,6 +6,7 @@ A title that fits on a lock screen – run, what, who – and a body with the ev
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
@@ -14,6 +15,7 @@ from train_ledger.config import Config
 from train_ledger.dash import Action, Incident, Notification
 from train_ledger.render import harmless, rank_ranges
 from train_ledger.watch.recall import Place
+from train_ledger.watch.recovery_words import recovery_in_words
 
 __all__ = [
     "again_message",
@@ -45,15 +47,26 @@ def incident_of(message: str) -> str:
 
 
 def page_message(
-    config: Config, run: str, incident: Incident, verdict: Mapping[str, Any] | None
+    config: Config,
+    run: str,
+    incident: Incident,
+    verdict: Mapping[str, Any] | None,
+    *,
+    run_path: str = "RUN",
+    hooks: Iterable[str] = (),
 ) -> Notification:
-    """The page of an incident; `verdict` is its diagnosis as JSON values, None where there is none yet."""
+    """The page of an incident; `verdict` is its diagnosis as JSON values, None where there is none yet.
+
+    `hooks` says what the hooks do about it, and `run_path` where the run is, for commands that can be pasted.
+    """
     alerts = [member.alert for member in incident.members]
     body = [alert.summary for alert in alerts]
-    if verdict is None:
+    if verdict is not None:
+        body += [*_found(verdict), *hooks]
+    elif config.respond.on_page:
         body.append("The first answers are still being taken; see the page of `train-ledger watch`.")
     else:
-        body += _found(verdict)
+        body.append(f"next: train-ledger respond {shlex.quote(run_path)}   (dumps, stacks and the verdict)")
     title = f"{run}: {alerts[0].name}"
     if verdict:
         title += f" – {_accusation(verdict) if _is_wrong(verdict) else _in_short(alerts[0].summary, run)}"
@@ -118,10 +131,14 @@ def repeat_message(
     return _message(config, action.notification_id, f"{run}: still {names}", body, "page", details)
 
 
-def resolved_message(config: Config, run: str, action: Action) -> Notification:
-    """The end of an incident."""
+def resolved_message(
+    config: Config, run: str, action: Action, recovery: Mapping[str, Any] | None = None
+) -> Notification:
+    """The end of an incident; `recovery` is how the run came back in it, as JSON values."""
     lasted_s = action.t - action.incident.opened_t
     body = [f"Incident {action.incident.id} is over after {lasted_s:.0f} s."]
+    if recovery is not None:
+        body.append(f"The run has recovered: {recovery_in_words(recovery)}.")
     details = {"run": run, "incident": action.incident.id}
     return _message(config, action.notification_id, f"{run}: resolved", body, "resolved", details)
 

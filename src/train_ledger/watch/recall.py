@@ -14,7 +14,7 @@ from train_ledger.config import Alerts
 from train_ledger.dash import Alert, Incident, Incidents, Transition
 from train_ledger.watch.digest import Digest
 
-__all__ = ["Place", "Recall", "recall"]
+__all__ = ["Place", "Recall", "as_place", "recall"]
 
 Place = tuple[int, int | None]
 """(attempt, step) at which a run stands still."""
@@ -24,6 +24,7 @@ Place = tuple[int, int | None]
 class Recall:
     """What the journal says.
 
+    `recovered` is the (attempt, lap) of the last recovery that was noted.
     `answered` has the places of each incident's verdicts, None for one on a run that goes on; `unknown`
     counts entries of a known kind that could not be understood; `digest` holds the records that no digest has
     told.
@@ -36,6 +37,7 @@ class Recall:
     done: frozenset[str] = frozenset()
     verdict: Mapping[str, Any] = field(default_factory=dict)
     state: str | None = None
+    recovered: tuple[int, int] | None = None
     unknown: int = 0
     digest: Digest = field(default_factory=Digest)
 
@@ -49,6 +51,7 @@ def recall(entries: Iterable[Mapping[str, Any]], alerts: Alerts) -> Recall:
     seen: dict[str, set[str]] = {"notification_intended": set(), "notification_done": set()}
     verdict: Mapping[str, Any] = {}
     state: str | None = None
+    recovered: tuple[int, int] | None = None
     unknown = 0
     for entry in entries:
         kind = str(entry.get("kind"))
@@ -61,9 +64,11 @@ def recall(entries: Iterable[Mapping[str, Any]], alerts: Alerts) -> Recall:
             digest.told(str(entry.get("notification")))
         if kind == "verdict":
             verdict, incident = entry, str(entry.get("incident"))
-            answered[incident] = answered.get(incident, frozenset()) | {_place(entry.get("place"))}
+            answered[incident] = answered.get(incident, frozenset()) | {as_place(entry.get("place"))}
         if kind == "state_changed":
             state = str(entry.get("state"))
+        if kind == "recovered":
+            recovered = _lap(entry.get("recovery"))
     return Recall(
         incidents,
         tuple(open_alerts.values()),
@@ -72,6 +77,7 @@ def recall(entries: Iterable[Mapping[str, Any]], alerts: Alerts) -> Recall:
         frozenset(seen["notification_done"]),
         verdict,
         state,
+        recovered,
         unknown,
         digest,
     )
@@ -96,7 +102,15 @@ def _replay(
         incidents.replay(Incident.from_json(entry["record"]))
 
 
-def _place(value: object) -> Place | None:
+def as_place(value: object) -> Place | None:
+    """The place that stands in an entry, None where none does."""
     if isinstance(value, list) and len(value) == 2 and isinstance(value[0], int):
         return value[0], value[1]
     return None
+
+
+def _lap(recovery: object) -> tuple[int, int] | None:
+    if not isinstance(recovery, Mapping):
+        return None
+    attempt, lap = recovery.get("attempt"), recovery.get("lap")
+    return (attempt, lap) if isinstance(attempt, int) and isinstance(lap, int) else None

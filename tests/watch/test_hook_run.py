@@ -1,0 +1,59 @@
+"""A hook is run beside the keeper, with the verdict on its standard input."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+
+from train_ledger.watch.hook_run import HookRun, Outcome
+
+
+def outcome(command: list[str], log: Path, wait_s: float = 20.0) -> Outcome | None:
+    run = HookRun(command, {"cause": "hardware.xid", "hosts": ["$(reboot)"]}, log, wait_s)
+    run.join(30)
+    return run.outcome
+
+
+def test_it_reads_the_verdict_and_its_last_line_is_told(tmp_path: Path) -> None:
+    log = tmp_path / "hooks" / "i-exclude.log"
+    said = outcome(["sh", "-c", "cat; echo; echo excluded; exit 3"], log)
+    assert said == Outcome(3, "excluded")
+    assert json.loads(log.read_text().splitlines()[0])["hosts"] == ["$(reboot)"]
+    assert log.stat().st_mode & 0o77 == 0
+
+
+def test_what_is_not_there_is_said(tmp_path: Path) -> None:
+    said = outcome([str(tmp_path / "no-such")], tmp_path / "log")
+    assert said == Outcome(None, "it could not be started: No such file or directory")
+
+
+def test_it_may_end_without_reading(tmp_path: Path) -> None:
+    assert outcome(["true"], tmp_path / "log") == Outcome(0, "")
+
+
+def test_what_takes_too_long_is_killed_and_nobody_waits_for_it(tmp_path: Path) -> None:
+    began = time.monotonic()
+    run = HookRun(["sleep", "60"], {}, tmp_path / "log", 0.5)
+    assert time.monotonic() - began < 0.4
+    assert run.outcome is None
+    run.join(10)
+    assert run.outcome == Outcome(None, "it took longer than 0.5 s and was killed")
+
+
+def test_what_it_leaves_running_goes_on_and_is_not_waited_for(tmp_path: Path) -> None:
+    script = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', "
+    script += "'import time; time.sleep(1); print(1, flush=True)']); print('started')"
+    began = time.monotonic()
+    assert outcome([sys.executable, "-c", script], tmp_path / "log") == Outcome(0, "started")
+    assert time.monotonic() - began < 1.0
+    while (tmp_path / "log").read_text() != "started\n1\n":
+        assert time.monotonic() - began < 10
+        time.sleep(0.05)
+
+
+def test_a_last_line_cannot_move_a_cursor(tmp_path: Path) -> None:
+    said = outcome([sys.executable, "-c", "print('a\\x1b[2Jb')"], tmp_path / "log")
+    assert said is not None
+    assert "\x1b" not in said.said
