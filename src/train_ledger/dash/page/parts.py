@@ -11,9 +11,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from train_ledger.dash.judge import Alert
+from train_ledger.dash.page.hardware import hardware_part
 from train_ledger.dash.page.markup import Child, Safe, element, join, moment
 from train_ledger.dash.page.plots import plotly_marker
 from train_ledger.dash.page.ranks import rank_list_part, ranks_part
+from train_ledger.dash.page.timeline import timeline_part
 from train_ledger.dash.page.verdict import verdict_part
 from train_ledger.dash.page.view import PageView, headline, rank_rows
 from train_ledger.ledger.state import RunState
@@ -25,7 +27,7 @@ _JOURNAL_ROWS = 40
 _ALERT_ROWS = 50
 _TOLD = 300
 
-_LEFT, _RIGHT = ("verdict", "clock", "ranks", "rank_list", "unobserved"), ("alerts", "journal")
+_LEFT, _RIGHT = ("verdict", "clock", "ranks", "rank_list", "hardware", "unobserved"), ("alerts", "journal")
 
 
 def document(view: PageView, *, drawn: bool = False) -> str:
@@ -50,7 +52,8 @@ def document(view: PageView, *, drawn: bool = False) -> str:
     links = join(
         (element("a", "state as JSON", href="api/state"), " · ", element("a", "metrics", href="metrics"))
     )
-    below = join([_plots()] if drawn else [])
+    timeline = element("section", made["timeline"], id="timeline")
+    below = join([timeline, *([_plots()] if drawn else [])])
     return (
         f'<!doctype html>\n<html lang="en"><head>{head}</head><body>'
         f'<header><span class="brand">train-ledger</span> {element("span", view.state.run, class_="run")}'
@@ -93,6 +96,8 @@ def parts(view: PageView) -> dict[str, Safe]:
         "alerts": _alerts(view),
         "ranks": ranks_part(rows),
         "rank_list": rank_list_part(rows),
+        "hardware": hardware_part(view),
+        "timeline": timeline_part(view),
         "journal": _journal(view.journal),
         "unobserved": _unobserved(view),
         "title": join([_title(view)]),
