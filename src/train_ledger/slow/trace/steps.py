@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from train_ledger.slow.trace.launching import Launching
+from train_ledger.slow.trace.period import period_starts
 from train_ledger.slow.trace.reading.trace import Trace
 
 __all__ = ["Cut", "Window", "windows"]
@@ -54,13 +55,15 @@ def windows(trace: Trace, launched: Launching, *, annotation: str = "", with_las
     """The steps of a trace on its GPU.
 
     By the profiler's step marks; where it has none by the marks called `annotation`, else by those of the
-    optimizer's step, which ends one. The last step, which may have been recorded in part, is left out unless
-    `with_last` or it is the only one.
+    optimizer's step, which ends one, and where it has none of those either by the kernels that repeat. The
+    last step, which may have been recorded in part, is left out unless `with_last` or it is the only one.
     """
     if not len(trace.gpu):
         return Cut((), "nothing of a GPU was recorded")
     marks, remark = _marks(trace, annotation)
     begins = _begins(trace, launched, marks)
+    if not marks and not annotation and (starts := period_starts(trace)):
+        return _periods(trace, starts, with_last=with_last)
     if not begins:
         return _whole(trace, remark if not marks else "no launch was recorded within a step: one window")
     last = Window(begins[-1][0], begins[-1][1], max(_end_of_last(trace, launched, marks), begins[-1][1]))
@@ -69,6 +72,16 @@ def windows(trace: Trace, launched: Launching, *, annotation: str = "", with_las
         found.append(last)
     kept = tuple(window for window in found if window.length_ns > 0)
     return Cut(kept, remark, _astray(trace, launched, marks, kept))
+
+
+def _periods(trace: Trace, starts: Sequence[int], *, with_last: bool) -> Cut:
+    found = [Window(number, start, end) for number, (start, end) in enumerate(pairwise(starts))]
+    if with_last:
+        found.append(Window(len(found), starts[-1], int(trace.gpu.end.max())))
+    remark = (
+        "no steps are marked: what its kernels repeat is taken for a step; mark them with profiler.step()"
+    )
+    return Cut(tuple(it for it in found if it.length_ns > 0), remark)
 
 
 def _whole(trace: Trace, remark: str) -> Cut:
