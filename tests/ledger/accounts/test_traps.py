@@ -28,8 +28,14 @@ def told(facts: Iterable[Step | Event]) -> History:
 
 def test_tokens_a_second_after_a_resume_are_those_of_the_session_alone() -> None:
     history = told(
-        [start(0, 0), tokens(0, 1, 0, 0), tokens(10, 2, 0, 1000)]
-        + [start(99, 1), tokens(100, 3, 1, 1000), tokens(101, 4, 1, 1100)]
+        [
+            start(0, 0),
+            tokens(0, 1, 0, 0),
+            tokens(10, 2, 0, 1000),
+            start(99, 1),
+            tokens(100, 3, 1, 1000),
+            tokens(101, 4, 1, 1100),
+        ]
     )
     assert rate_of(history) == Rate("consumed_tokens", 100.0)
 

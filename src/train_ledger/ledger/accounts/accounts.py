@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import fmean
 
 from train_ledger.config import Alerts
@@ -24,6 +26,8 @@ __all__ = ["Price", "accounts_of"]
 
 _WINDOWS_S = {"1h": 3600, "24h": 86_400}
 _FAR = 1 << 62
+_MADE_US = 2
+_ENOUGH = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +83,14 @@ class _Run:
         self.keep = self._kept()
 
     def _told(self) -> list[tuple[int, Happened]]:
-        timed = [(to_us(it.t - self.leads.of(it.rank, it.attempt)), it) for it in self.history.happened]
-        return sorted((it for it in timed if it[0] <= self.until_us), key=lambda pair: pair[0])
+        of_lap = {lap.lap: lap for lap in self.laps}
+        timed: list[tuple[int, Happened]] = []
+        for it in self.history.happened:
+            t_us = to_us(it.t - self.leads.of(it.rank, it.attempt))
+            t_us = _in_order(t_us, it, of_lap.get((it.attempt, it.lap)))
+            if t_us <= self.until_us:
+                timed.append((t_us, it))
+        return sorted(timed, key=lambda pair: pair[0])
 
     def _pauses(self, attempt: int, rank: int | None) -> Mapping[str, Pauses]:
         here: dict[str, list[Pause]] = {}
@@ -114,11 +124,15 @@ class _Run:
                 heard[number] = max(
                     heard.get(number, 0), min(self.until_us, to_us(last - self.leads.of(rank, number)))
                 )
-        return [
-            _Attempt(number, us, heard[number], [it for it in self.laps if it.attempt == number])
-            for number in sorted(began)
-            if (us := began[number].get(self.leads.first, min(began[number].values()))) <= self.until_us
-        ]
+        found: list[_Attempt] = []
+        for number in sorted(began):
+            laps = [it for it in self.laps if it.attempt == number]
+            us = began[number].get(self.leads.first, min(began[number].values()))
+            if laps and laps[0].is_log:
+                us = max(min(us, _begun_us(laps[0])), found[-1].heard_us if found else 0)
+            if us <= self.until_us:
+                found.append(_Attempt(number, us, heard[number], laps))
+        return found
 
     def _end_of(self, place: int) -> int:
         """When the attempt after this one began."""
@@ -323,6 +337,37 @@ class _Run:
             yield "world size: nothing tells how many GPUs the run held"
         if not self.laps:
             yield "steps: none was completed"
+        if any(map(_is_pieced, self.laps)):
+            yield (
+                "times: lines of the log carry none and are laid end to end by how long their steps took, so "
+                "that what lay between them does not show"
+            )
+
+
+def _in_order(t_us: int, it: Happened, lap: RunLap | None) -> int:
+    """The time of an event, between those of the steps between which its rank wrote it."""
+    if lap is None or it.rank != lap.rank or not it.phase:
+        return t_us
+    place = 0 if it.behind is None else bisect_right(lap.steps, it.behind)
+    before_us = lap.times_us[place - 1] if place else t_us
+    after_us = lap.times_us[place] - 1 if place < len(lap.times_us) else t_us
+    return max(before_us, min(t_us, after_us))
+
+
+def _begun_us(lap: RunLap) -> int:
+    """When the first steps that a log tells began: lines before them may tell no time."""
+    own_s = lap.own_s[0]
+    each_s = own_s if own_s > 0 else lap.usual.at(0) or 0.0
+    return lap.times_us[0] - to_us(each_s * max(1, lap.steps[0] - lap.base))
+
+
+def _is_pieced(lap: RunLap) -> bool:
+    """Whether its times lie apart just by what its own timer says: then they were made of it."""
+    apart = [b - a for a, b in pairwise(lap.times_us)]
+    strides = [b - a for a, b in pairwise(lap.steps)]
+    own = [to_us(s * n) if s > 0 else 0 for s, n in zip(lap.own_s[1:], strides, strict=True)]
+    alike = sum(abs(a - b) <= _MADE_US for a, b in zip(apart, own, strict=True))
+    return lap.is_log and len(apart) >= _ENOUGH and alike >= 0.9 * len(apart)
 
 
 def _passed(laps: Sequence[RunLap], lap: RunLap, reached: int) -> int | None:

@@ -41,7 +41,8 @@ _GPU_MEMORY = "mem_allocated_peak"
 class Happened:
     """An event or a fault that matters to the accounts, on the carried clock of its rank's host.
 
-    `phase` is what it begins or ends, "" for what is no phase.
+    `phase` is what it begins or ends, "" for what is no phase. Its rank wrote it in `lap`, behind the line of
+    the step `behind`.
     """
 
     t: float
@@ -52,6 +53,8 @@ class Happened:
     phase: str = ""
     details: Mapping[str, Any] = field(default_factory=dict)
     source: str = ""
+    lap: int = 0
+    behind: int | None = None
 
 
 class History:
@@ -178,8 +181,8 @@ class History:
         elif event.name.startswith("phase_"):
             return
         if event.name in _KEPT_EVENTS:
-            kept = _of(event, t, phase)
             last = tape.tape.last_step if tape.tape is not None else None
+            kept = replace(_of(event, t, phase), lap=tape.lap, behind=last)
             of_step = kept.step is None and last is not None and kept.name in _SAVES
             self.happened.append(replace(kept, step=last) if of_step else kept)
 
