@@ -152,6 +152,15 @@ def test_a_loss_that_is_not_finite_names_a_rank_only_where_the_others_was():
     assert (behind.cause, behind.ranks) == ("numeric.nan", ()), "the others have not come to that step"
 
 
+def test_who_came_to_that_step_later_counts_too():
+    late = of_rank(6, step=97)
+    bad = of_rank(3, finite=0)
+    assert diagnosed(series(late, bad)).ranks == ()
+    late, bad = of_rank(6, step=97), of_rank(3, finite=0)
+    by = (sample("train_step", 95, rank="3"),)
+    assert diagnosed(series(late, bad, nonfinite_by=by)).ranks == (3,)
+
+
 def test_a_loss_that_is_finite_again_still_counts():
     grown = {"nonfinite": (sample("", 2, rank="3"),)}
     found = diagnosed(series(grown=grown))

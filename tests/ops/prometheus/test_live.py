@@ -16,6 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dash.test_prometheus import prometheus_of
+from hang.recorder import Job as Recorded
 from train_ledger.cli import app
 from train_ledger.config import Alerts, Config
 from train_ledger.dash.exporter import Exporter
@@ -237,3 +238,18 @@ def test_a_run_directory_beside_it_tells_what_prometheus_cannot(url: str, tmp_pa
     found = diagnose_by_prometheus(url, CONFIG, run_dir=RunDir(tmp_path))
     assert found.state == "stalled"
     assert any(str(tmp_path) in it.command for it in found.next)
+
+
+def test_dumps_that_lie_beside_it_name_who_did_not_come(url: str, tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text('{"run": "late"}')
+    job = Recorded(8)
+    job.issue(range(8), done=True)
+    job.issue([rank for rank in range(8) if rank != 6])
+    job.write(tmp_path / "comm_traces")
+    found = diagnose_by_prometheus(url, CONFIG, run_dir=RunDir(tmp_path))
+    assert (found.cause, found.ranks, found.hosts, found.gpus) == (
+        "hang.rank_missing",
+        (6,),
+        ("n1",),
+        ("GPU-late-6",),
+    )

@@ -113,8 +113,8 @@ def _of_loss(series: RunSeries, state: RunState) -> Diagnosis | None:
     if not bad or state.finished:
         return None
     others = [it for rank, it in state.ranks.items() if rank not in bad]
-    least = min((state.ranks[rank].step or 0 for rank in bad), default=0)
-    named = bad if len(others) > len(bad) and all((it.step or 0) >= least for it in others) else ()
+    by_step = max((_bad_by(series, state, rank) for rank in bad), default=0)
+    named = bad if len(others) > len(bad) and all((it.step or 0) >= by_step for it in others) else ()
     now = [rank for rank in bad if state.ranks[rank].nonfinite_step is not None]
     said = f"train_loss_nonfinite_total grew on {ranks_in_brief(bad)}"
     last = (
@@ -127,6 +127,12 @@ def _of_loss(series: RunSeries, state: RunState) -> Diagnosis | None:
         since_step=None,
         not_observed=("in which step the loss was first not finite: metrics tell only that it was",),
     )
+
+
+def _bad_by(series: RunSeries, state: RunState, rank: int) -> int:
+    """A step by which the rank's loss had not been finite; its last, where nothing earlier is known."""
+    told = [it.value for it in series.nonfinite_by if it.labels.get("rank") == str(rank)]
+    return int(min(told)) if told else state.ranks[rank].step or 0
 
 
 def _of_saves(series: RunSeries, state: RunState) -> Diagnosis | None:

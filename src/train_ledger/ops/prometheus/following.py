@@ -21,6 +21,8 @@ from train_ledger.sources.prometheus import (
 
 __all__ = ["FollowedRun", "diagnose_by_prometheus"]
 
+_HUNG = ("stalled", "escalated", "stopped")
+
 
 class FollowedRun:
     """One run of a Prometheus; each look folds what it holds then.
@@ -53,8 +55,8 @@ def diagnose_by_prometheus(
 ) -> Diagnosis:
     """The one cause by a Prometheus' series as known at `at` (unix seconds; None: now).
 
-    Where there is a `run_dir` beside it, its dumps, stacks and logs are read for the state that Prometheus
-    tells. Raises PrometheusError as `FollowedRun` does, and RunDirError where run.json cannot be used.
+    Where there is a `run_dir` beside it, its dumps, stacks and logs are read for a hang that Prometheus
+    tells of. Raises PrometheusError as `FollowedRun` does, and RunDirError where run.json cannot be used.
     """
     if run_dir is not None and name is None:
         name = run_dir.name_in(run_dir.read_run())
@@ -62,8 +64,8 @@ def diagnose_by_prometheus(
     series = run.series(at)
     state = state_of(series, config)
     found = diagnose_state(series, state, config, run.prometheus.address.shown, run_dir)
-    if run_dir is None:
-        return found
+    if run_dir is None or found.state not in _HUNG:
+        return found  # stacks and dumps say who hangs; of the rest the series tell as much
     beside = examine(run_dir, config, at=at, state=state).diagnosis
     if beside.cause in ("none", "unknown") and found.cause not in ("none", "unknown"):
         return found

@@ -47,6 +47,8 @@ class RunSeries:
     `offsets_s` is what is added to a time of an instance's node, and `living` are the instances that were
     scraped last. `grown` maps what was asked to samples whose value is by how much a counter grew within its
     window; `changed_t` fields of GPUs to samples whose value is when they changed last.
+    `nonfinite_by` are the steps, by rank, by which the loss had not been finite for the first time within the
+    window: it was then, or a few steps before.
     """
 
     run: str
@@ -56,6 +58,7 @@ class RunSeries:
     living: frozenset[str] = frozenset()
     grown: Mapping[str, tuple[Sample, ...]] = field(default_factory=dict)
     changed_t: Mapping[str, tuple[Sample, ...]] = field(default_factory=dict)
+    nonfinite_by: tuple[Sample, ...] = ()
     gpus: tuple[Sample, ...] = ()
     xids: tuple[Sample, ...] = ()
 
@@ -100,6 +103,7 @@ def read_run_series(prometheus: Prometheus, run: str, alerts: Alerts, t: float |
         offsets_s={it.labels.get("instance", ""): it.value for it in offsets},
         living=frozenset(it.labels.get("instance", "") for it in living),
         grown={name: tuple(prometheus.query(promql, t)) for name, promql in _grown(selector, alerts).items()},
+        nonfinite_by=tuple(prometheus.query(_nonfinite_by(selector, alerts), t)),
         changed_t={name: tuple(prometheus.query(_changed(name), t)) for name in _CHANGING},
         gpus=tuple(prometheus.query(f'{{__name__=~"{_GPU_NOW}"}}', t)),
         xids=tuple(
@@ -121,6 +125,12 @@ def _grown(selector: str, alerts: Alerts) -> dict[str, str]:
         "other data": f"max by (run) (increase({other_data}[{saves}])) > 0",
         "restarts": f"{restarts} - min_over_time(({restarts})[{back}]) > 0",
     }
+
+
+def _nonfinite_by(selector: str, alerts: Alerts) -> str:
+    counted = f"train_loss_nonfinite_total{{{selector}}}"
+    grew = f"train_step{{{selector}}} and on (rank, instance) ({counted} > {counted} offset 10s)"
+    return f"min_over_time(({grew})[{_window(alerts.loss_window_s)}:2s])"
 
 
 def _window(seconds: float) -> str:
