@@ -18,7 +18,7 @@ from train_ledger.slow.table.cut import AfterStep, AfterTime
 from train_ledger.slow.table.files import Key, RankFiles
 from train_ledger.sources import SignalDecoder
 
-__all__ = ["Closely", "facts_before"]
+__all__ = ["Closely", "facts_before", "files_of_ranks"]
 
 _HEAD_BYTES = 4096
 _SMALLEST_SHARE_BYTES = 24 << 10
@@ -51,7 +51,7 @@ def facts_before(run_dir: RunDir, t: float, whole_bytes: int, closely: Closely |
     About `whole_bytes` are read, whatever the length of the run; `t` may be infinite: now. A file that cannot
     be read tells nothing.
     """
-    paths, closely = _paths(run_dir), closely or Closely()
+    paths, closely = files_of_ranks(run_dir), closely or Closely()
     share = whole_bytes // max(1, len(paths))
     cut: AfterTime | AfterStep = AfterTime(t)
     found: list[tuple[float, Fact]] = []
@@ -104,7 +104,7 @@ def _attempt_head(files: RankFiles, low: int, high: int, tail: bytes) -> bytes:
     return files.read(begin, end) if begin < end else b""
 
 
-def _paths(run_dir: RunDir) -> dict[int, list[Path]]:
+def files_of_ranks(run_dir: RunDir) -> dict[int, list[Path]]:
     """The files of each rank, the oldest first: `rank_00005.jsonl.2` is older than `.1`."""
     found: dict[int, list[Path]] = {}
     for rank, path in run_dir.signal_files():

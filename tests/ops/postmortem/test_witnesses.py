@@ -9,7 +9,8 @@ import pytest
 
 from train_ledger.config import Xid
 from train_ledger.ops.postmortem.moment import Moment
-from train_ledger.ops.postmortem.witnesses import Window, witnesses_of
+from train_ledger.ops.postmortem.stretch import Window
+from train_ledger.ops.postmortem.witnesses import witnesses_of
 from train_ledger.run_dir import RunDir
 
 T = 1_800_000_000.0

@@ -23,7 +23,8 @@ from train_ledger.ops.postmortem.journal_moments import accused, journal_moments
 from train_ledger.ops.postmortem.loss import Loss, loss
 from train_ledger.ops.postmortem.moment import Moment, day, in_order
 from train_ledger.ops.postmortem.split import Split, split
-from train_ledger.ops.postmortem.witnesses import Window, Witnesses, witnesses_of
+from train_ledger.ops.postmortem.stretch import Window
+from train_ledger.ops.postmortem.witnesses import Witnesses, witnesses_of
 from train_ledger.render import duration
 from train_ledger.run_dir import RunDir
 

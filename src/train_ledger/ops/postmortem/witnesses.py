@@ -8,41 +8,26 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from train_ledger.config import Xid
 from train_ledger.facts import Fact, Step
-from train_ledger.ledger import Dated, dated
-from train_ledger.ops.ends import Closely, facts_before
+from train_ledger.ledger import Dated
 from train_ledger.ops.log_evidence import logs_of_run
 from train_ledger.ops.postmortem.moment import Moment
 from train_ledger.ops.postmortem.places import key_of, places_of
 from train_ledger.ops.postmortem.statements import Statements
+from train_ledger.ops.postmortem.stretch import Signals, Window, signals_in
 from train_ledger.run_dir import RunDir
 from train_ledger.sources import read_facts
 
-__all__ = ["Window", "Witnesses", "witnesses_of"]
+__all__ = ["Witnesses", "witnesses_of"]
 
-_SIGNAL_BYTES = 32 << 20
-_OWN_BYTES = 4 << 20
 _LOGS_AT_MOST_BYTES = 1 << 30
 _MOST_TOLD = 60
 _SAME_MOMENT_S = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class Window:
-    """The time that is asked about, when the run stood still in it, and which ranks are read most closely."""
-
-    since_t: float
-    until_t: float
-    stood_t: float
-    ranks: Collection[int] = ()
-
-    def holds(self, t: float | None) -> bool:
-        return t is not None and self.since_t <= t <= self.until_t
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,27 +44,24 @@ class Witnesses:
 
 def witnesses_of(run_dir: RunDir, window: Window, levels: Xid) -> Witnesses:
     """What is told of the window; `levels` are those of XIDs that the user set."""
-    closely = Closely(ranks=(*window.ranks, 0), own_bytes=_OWN_BYTES)
-    signals = dated(facts_before(run_dir, window.until_t, _SIGNAL_BYTES, closely))
-    leads: dict[str | None, float] = {it.fact.host: it.lead_s for it in signals if it.fact.host}
-    hosts = {it.fact.rank: it.fact.host for it in signals if it.fact.host}
+    signals = signals_in(run_dir, window)
     paths, not_read = _readable(run_dir)
-    told = [*signals, *(_of_log(fact, leads, hosts) for fact in read_facts(paths))]
+    told = [*signals.facts, *(_of_log(fact, signals) for fact in read_facts(paths))]
     inside = (it for it in told if window.holds(it.t))
-    moments = Statements(run_dir.path, leads, levels).told(inside)
+    moments = Statements(run_dir.path, signals.leads, levels).told(inside)
     if more := len(moments) - _MOST_TOLD:
         not_read = (
             (*not_read, f"{more} more kinds of statements of logs and signals") if more > 0 else not_read
         )
-    steps = _last_steps(run_dir, signals, window)
-    return Witnesses(tuple(moments[:_MOST_TOLD]), steps, not_read)
+    steps = _last_steps(run_dir, signals.facts, window)
+    return Witnesses(tuple(moments[:_MOST_TOLD]), steps, (*signals.not_read, *not_read))
 
 
-def _of_log(fact: Fact, leads: Mapping[str | None, float], hosts: Mapping[int | None, str]) -> Dated:
+def _of_log(fact: Fact, signals: Signals) -> Dated:
     """A log's clock is that of its host, which its rank's signals may name where it does not itself."""
-    if fact.host is None and fact.rank in hosts:
-        fact = replace(fact, host=hosts[fact.rank])
-    lead_s = leads.get(fact.host, 0.0)
+    if fact.host is None and fact.rank in signals.hosts:
+        fact = replace(fact, host=signals.hosts[fact.rank])
+    lead_s = signals.leads.get(fact.host, 0.0)
     is_dated = fact.t is not None and math.isfinite(fact.t)
     return Dated(fact, fact.t - lead_s if is_dated and fact.t is not None else None, lead_s)
 
