@@ -66,6 +66,11 @@ def test_a_step_to_cut_at_can_be_named(made: Fleet) -> None:
         (("--baseline", "90-10"), "the first step is after the last"),
         (("--baseline", "/nowhere/at/all"), "/nowhere/at/all"),
         (("--since", "yesterday"), "is no time"),
+        (("--since", "999999"), "from there on are no steps, and it takes 10 to compare; the newest step is"),
+        (("--since", "1"), "before it are no steps"),
+        (("--baseline", "1-3"), "among these are 3 steps"),
+        (("--baseline", "5000-6000"), "among these are no steps"),
+        (("--baseline", "1-90000"), "after these are no steps"),
     ],
 )
 def test_what_cannot_be_compared_with_is_one_line(made: Fleet, arguments: tuple[str, ...], why: str) -> None:

@@ -7,6 +7,7 @@ import os
 
 import pytest
 
+from train_ledger import slow
 from train_ledger.chaos import fleet
 from train_ledger.config import Config
 from train_ledger.ops import diagnose, observe, observing
@@ -67,22 +68,22 @@ def test_a_finished_run_can_be_asked_whether_it_was_slow(tmp_path):
 
 def test_another_run_is_the_baseline(tmp_path):
     before = fleet.write(tmp_path / "before", hosts=2, ranks_per_host=4)
-    slow = written(tmp_path, "slow_all", steps=200, fault_step=1)
-    found = look_at(slow.run_dir, Config(), Wanted(other_run=before.run_dir.path), at=slow.t)
+    made = written(tmp_path, "slow_all", steps=200, fault_step=1)
+    found = look_at(made.run_dir, Config(), Wanted(other_run=before.run_dir.path), at=made.t)
     assert found.cause == "slow.communication"
     assert found.details.before_s == pytest.approx(1.0, rel=0.05)
 
 
 def test_a_time_to_cut_at_becomes_a_step(tmp_path):
     made = written(tmp_path, "slow_rank", steps=200)
-    asked = asked_of(made.run_dir, Wanted(since_t=made.fault_t))
+    asked = asked_of(slow.FileHistory(made.run_dir), Wanted(since_t=made.fault_t))
     assert abs(asked.since_step - 101) <= 1
 
 
 def test_a_time_before_the_first_step_is_refused(tmp_path):
     made = written(tmp_path, "slow_rank")
     with pytest.raises(WantedError, match="no step was completed before"):
-        asked_of(made.run_dir, Wanted(since_t=made.t - 1e6))
+        asked_of(slow.FileHistory(made.run_dir), Wanted(since_t=made.t - 1e6))
 
 
 def test_megatrons_own_detector_is_offered_where_its_log_shows_the_port(tmp_path):

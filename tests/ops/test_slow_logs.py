@@ -10,6 +10,7 @@ import pytest
 
 from train_ledger.config import Config
 from train_ledger.ops.slow import look_at
+from train_ledger.ops.slow_wanted import Wanted
 from train_ledger.run_dir import RunDir
 
 RANKS = 8
@@ -182,3 +183,13 @@ def test_spans_that_are_longer_on_all_ranks_name_nobody(tmp_path):
 def test_spans_that_all_spend_on_data_are_waiting_for_data(tmp_path):
     found = spans(begun(tmp_path / "run"), "fetching_batch", culprit=None)
     assert (found.cause, found.ranks) == ("slow.data", ())
+
+
+def test_a_log_is_cut_at_a_time_and_compared_with_another_log(tmp_path):
+    before, now = begun(tmp_path / "before"), begun(tmp_path / "now")
+    written(before, "report", culprit=None, factor=1.0)
+    written(now, "report")
+    found = look_at(now, Config(), Wanted(since_t=FIRST.timestamp() + 250))
+    assert (found.ranks, 120 < found.since_step < 130) == ((5,), True)
+    found = look_at(now, Config(), Wanted(other_run=before.path))
+    assert (found.ranks, found.details.compared_with) == ((5,), "steps 5-300 of before")

@@ -267,3 +267,24 @@ def test_ranks_that_lack_compute_s_do_not_make_others_culprits():
         values[name][[0, 1, 2, 6, 7]] = np.nan
     found = look(TableHistory(dataclasses.replace(table, values=values)), Alerts())
     assert found.culprits in ((), (3,))
+
+
+@pytest.mark.parametrize("fault", [fragmentation, host_memory])
+def test_memory_that_grew_is_not_why_the_network_became_slower(fault):
+    parts = healthy()
+    fault(parts)
+    parts["compute_s"] = healthy()["compute_s"]
+    communication(parts)
+    found = answer(parts)
+    assert (found.cause, found.confidence) == ("slow.communication", "high")
+    assert verdicts(found)[f"slow.{fault.__name__}"] == "ruled_out"
+
+
+def test_a_baseline_that_does_not_tell_everything_is_compared_by_what_it_tells():
+    parts = healthy()
+    parts["data_wait_s"] = parts["data_wait_s"] + 0.3
+    other = told(healthy(ranks=4))
+    left = {name: other.of(name) for name in ("step_time_s", "compute_s", "data_wait_s", "comm_wait_s")}
+    asked = Asked(baseline=Baseline(dataclasses.replace(other, values=left), "steps 1-300 of r41"))
+    found = look(TableHistory(told(parts)), Alerts(), asked=asked)
+    assert (found.cause, verdicts(found)["slow.host_memory"]) == ("slow.data", "not_observed")

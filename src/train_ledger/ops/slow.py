@@ -8,6 +8,7 @@ from train_ledger.answer import Diagnosis
 from train_ledger.config import Config
 from train_ledger.ops.observing import observe
 from train_ledger.ops.slow_cause import slow_answer, told_of
+from train_ledger.ops.slow_history import history_of
 from train_ledger.ops.slow_wanted import Wanted, asked_of
 from train_ledger.run_dir import RunDir
 
@@ -23,7 +24,8 @@ def look_at(
     """
     run = run_dir.read_run()
     state, not_read = observe(run_dir, config, at)
-    asked = asked_of(run_dir, wanted or Wanted())
-    answer = slow_answer(run_dir, run, config, state, at=at, asked=asked)
+    history = history_of(run_dir, run, state, at)
+    asked = asked_of(history, wanted or Wanted())
+    answer = slow_answer(run_dir, run, config, state, at=at, asked=asked, history=history)
     found = told_of(run_dir, run, config, state, answer)
     return replace(found, not_observed=tuple(dict.fromkeys((*found.not_observed, *not_read))))

@@ -12,18 +12,16 @@ from typing import Any
 from train_ledger import slow
 from train_ledger.answer import Diagnosis, RuledOut, SlowAnswer
 from train_ledger.config import Alerts, Config
-from train_ledger.ledger import RunState, gpu_price_per_hour, has_gpus, impact, known_at
+from train_ledger.ledger import RunState, gpu_price_per_hour, has_gpus, impact
 from train_ledger.ops.places import gpus_of
 from train_ledger.ops.slow_commands import slow_commands
+from train_ledger.ops.slow_history import history_of
 from train_ledger.ops.words import step_clock
 from train_ledger.render import harmless
 from train_ledger.run_dir import RunDir
-from train_ledger.slow.table import table_of_facts
-from train_ledger.sources import read_run
 
-__all__ = ["history_of", "of_slow", "slow_answer", "told_of"]
+__all__ = ["of_slow", "slow_answer", "told_of"]
 
-_STEPS_OF_LOGS = 200_000
 _ONLY_IF_ASKED = ("slow.stage_imbalance",)
 """What a run may have been like ever since: no trouble that began."""
 
@@ -36,21 +34,14 @@ def slow_answer(
     *,
     at: float | None = None,
     asked: slow.Asked | None = None,
+    history: slow.History | None = None,
 ) -> SlowAnswer:
-    """Who drags, since when and why; `asked` says what to compare with. Raises RunDirError as it does."""
+    """Who drags, since when and why; `asked` says what to compare with. Raises RunDirError as it does.
+
+    `history` spares what `history_of` would read.
+    """
     beside = slow.Beside(slow.Cards(state.gpus, state.ports), state.checkpoints.durations_s)
-    return slow.look(history_of(run_dir, run, state, at), config.alerts, beside, asked)
-
-
-def history_of(
-    run_dir: RunDir, run: Mapping[str, Any], state: RunState, at: float | None = None
-) -> slow.History:
-    """Where the steps of a run are looked up: in its ranks' own files, else in what its logs tell."""
-    if not state.by_logs:
-        return slow.FileHistory(run_dir, at)
-    facts = read_run(run_dir).facts
-    told = facts if at is None else known_at(facts, at)
-    return slow.TableHistory(table_of_facts(told, run, _STEPS_OF_LOGS))
+    return slow.look(history or history_of(run_dir, run, state, at), config.alerts, beside, asked)
 
 
 def of_slow(
@@ -108,7 +99,8 @@ def _is_trouble(answer: SlowAnswer, alerts: Alerts) -> bool:
 
 def _not_observed(answer: SlowAnswer) -> tuple[str, ...]:
     if answer.verdict == "slow" and answer.cause == "unknown":
-        return (_unexplained(answer), *_unseen(answer))
+        first = _unexplained(answer)
+        return (first, *(line for line in _unseen(answer) if line not in first))
     return _unseen(answer)
 
 

@@ -73,7 +73,7 @@ def _of_diagnosis(answer: Diagnosis) -> str:
     things = [*(f"host {host}" for host in answer.hosts), *(f"GPU {gpu}" for gpu in answer.gpus)]
     if things:
         return f"culprit{'s' if len(things) > 1 else ''}: {', '.join(things)}"
-    return f"nobody to blame: {CAUSES.get(answer.cause, answer.cause)}"
+    return f"nobody to blame: {CAUSES.get(answer.cause, answer.cause).removesuffix(', nobody to blame')}"
 
 
 def _culprits(ranks: Sequence[int]) -> str:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+
 from train_ledger.run_dir import RunDir
 from train_ledger.slow.change import Change, changes_of, since_when
 from train_ledger.slow.table import StepTable, Until, read_table
@@ -30,6 +32,10 @@ class History(Protocol):
         """When the step time changed to what it is at the end of the newest steps."""
         ...
 
+    def last_step(self, t: float) -> int | None:
+        """The last step that the first rank completed up to `t`, unix s by its host's clock; None: none."""
+        ...
+
 
 @dataclass(slots=True)
 class FileHistory:
@@ -47,6 +53,10 @@ class FileHistory:
 
     def since_when(self, newest: StepTable) -> Change | None:
         return since_when(self.run_dir, newest)
+
+    def last_step(self, t: float) -> int | None:
+        table = self._counted(read_table(self.run_dir, 1, at=t))
+        return int(table.steps[-1]) if len(table.steps) else None
 
     def _counted(self, table: StepTable) -> StepTable:
         self.read_bytes += table.read_bytes
@@ -69,3 +79,7 @@ class TableHistory:
 
     def since_when(self, newest: StepTable) -> Change | None:
         return changes_of(self.table).get("step_time_s")
+
+    def last_step(self, t: float) -> int | None:
+        done = self.table.steps[np.nan_to_num(self.table.t[0], nan=np.inf) <= t] if len(self.table.t) else []
+        return int(done[-1]) if len(done) else None

@@ -204,8 +204,9 @@ def _nobody(found: Measured, alerts: Alerts) -> Who:
     if np.isfinite(found.ratios).any():
         with np.errstate(all="ignore"):
             off = [float(np.nanmedian(row)) if np.isfinite(row).any() else 0.0 for row in found.ratios]
-        at_times = _at_times(found, alerts)
-        reason = at_times or f"no rank works longer than {np.exp(max(off)):.3f} × its peers"
+        if at_times := _at_times(found, alerts):
+            return Who("cannot_tell", at_times, steps=steps)
+        reason = f"no rank works longer than {np.exp(max(off)):.3f} × its peers"
         return Who("nobody", reason, steps=steps)
     reason = f"no stage has {FEWEST} ranks, so that nobody's peers are known"
     return Who("cannot_tell", reason, steps=steps)

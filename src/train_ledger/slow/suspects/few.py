@@ -26,9 +26,10 @@ def beside_peers(who: Who) -> Iterator[str]:
         waits = ""
         if it.waits_less_s is not None and it.waits_less_s > 0:
             waits = f"; it waits {seconds_in_words(it.waits_less_s)} less for the others than they do"
+        more = f"{seconds_in_words(it.excess_s)} more a step ({it.impact:.0%} of it)"
         yield (
-            f"rank {it.rank} works {it.ratio:.2f} × as long as its peers: {seconds_in_words(it.excess_s)} more "
-            f"a step ({it.impact:.0%} of it), in {it.share:.0%} of {who.steps} steps{waits}"
+            f"rank {it.rank} works {it.ratio:.2f} × as long as its peers: {more}, "
+            f"in {it.share:.0%} of {who.steps} steps{waits}"
         )
     if len(named) > _SHOWN:
         yield f"the same of {len(named) - _SHOWN} more ranks"

@@ -37,7 +37,7 @@ def of_fragmentation(view: View) -> Suspect:
     rises = retries > before[0] + _RETRIES_A_STEP or calls > before[1] + _CALLS_A_STEP
     is_known = view.now.tells("mem_inactive_split")
     often = view.before is None and retries >= _OFTEN_A_STEP
-    if not ((rises and view.slower) or often) or (
+    if not ((rises and view.explains(_unexplained(view))) or often) or (
         is_known and not grew and retries <= before[0] + _RETRIES_A_STEP
     ):
         return Suspect("slow.fragmentation", "ruled_out", words)
@@ -49,11 +49,13 @@ def of_host_memory(view: View) -> Suspect:
     if not view.now.tells("rss_bytes"):
         return Suspect("slow.host_memory", "not_observed", "no rank tells rss_bytes")
     now = _at_end(view.now, "rss_bytes")
-    before = _at_end(view.before, "rss_bytes") if view.before is not None else now
-    grew, more = np.nanmax(now / _same_rows(before, now)), np.nanmax(now - _same_rows(before, now))
-    words = f"rss_bytes: {np.nanmax(now) / 1e9:.3g} GB on the largest rank, "
-    words += f"{grew:.2f} × that of {view.compared_with or 'before'} where it grew most"
-    if view.slower and grew >= _HOST_GREW and more >= _HOST_BYTES:
+    words = f"rss_bytes: {np.nanmax(now) / 1e9:.3g} GB on the largest rank"
+    before = None if view.before is None else _of_ranks(view.before, view.now)
+    if before is None or not np.isfinite(now / before).any():
+        return Suspect("slow.host_memory", "not_observed", f"{words}; not told before")
+    grew, more = float(np.nanmax(now / before)), float(np.nanmax(now - before))
+    words += f", {grew:.2f} × that of {view.compared_with} where it grew most"
+    if grew >= _HOST_GREW and more >= _HOST_BYTES and view.explains(_unexplained(view)):
         return Suspect("slow.host_memory", "confirmed", words, _unexplained(view))
     return Suspect("slow.host_memory", "ruled_out", words)
 
@@ -117,6 +119,7 @@ def _at_end(table: StepTable, name: str) -> Floats:
     return found
 
 
-def _same_rows(before: Floats, now: Floats) -> Floats:
-    """The earlier values rank by rank; where other ranks were read, their median."""
-    return before if len(before) == len(now) else np.full(len(now), np.nanmedian(before))
+def _of_ranks(before: StepTable, now: StepTable) -> Floats:
+    """What each rank of the newest steps told at the end of the earlier ones; NaN where it was not there."""
+    told = dict(zip(before.ranks, _at_end(before, "rss_bytes").tolist(), strict=True))
+    return np.array([told.get(rank, np.nan) for rank in now.ranks])

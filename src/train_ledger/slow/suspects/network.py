@@ -29,8 +29,8 @@ def of_communication(view: View) -> Suspect:
     rise_s = now.least - before.least
     if not (view.explains(rise_s) and view.is_sure("comm_wait_s", np.nanmin)):
         return Suspect("slow.communication", "ruled_out", words, rise_s)
-    if silent := unheard(view.now):
-        return Suspect("slow.communication", "not_observed", f"{words}; {silent}", rise_s)
+    if unheard(view.now):
+        return Suspect("slow.communication", "not_observed", f"{words}; not all ranks tell theirs", rise_s)
     return Suspect("slow.communication", "confirmed", words, rise_s)
 
 

@@ -14,6 +14,7 @@ from train_ledger.slow.suspects.view import View, seconds_in_words
 
 __all__ = ["answer_of"]
 
+_LONGER = 1.05
 _AS_SOON = 20
 """Steps between which two changes pass for one."""
 
@@ -93,10 +94,10 @@ def _evidence(view: View, who: Who, told: Sequence[Suspect]) -> Iterator[str]:
             f"{seconds_in_words(view.before_s)} of {view.compared_with}{_since(view)}"
         )
     elif view.before_s is not None:
-        yield (
-            f"a step takes {seconds_in_words(view.now_s)}, no longer than the "
-            f"{seconds_in_words(view.before_s)} of {view.compared_with}"
-        )
+        before = f"{seconds_in_words(view.before_s)} of {view.compared_with}"
+        longer = view.now_s > _LONGER * view.before_s
+        how = f"more than the {before} by single long steps" if longer else f"no longer than the {before}"
+        yield f"a step takes {seconds_in_words(view.now_s)}, {how}"
     if who.kind in ("rank", "host"):
         yield f"few ranks or all: few, {len(who.ranks)} of {len(who.ranks) + len(who.victims)}"
         yield from beside_peers(who)
@@ -105,7 +106,7 @@ def _evidence(view: View, who: Who, told: Sequence[Suspect]) -> Iterator[str]:
     else:
         yield f"few ranks or all: {who.reason}"
     for it in told:
-        if it.verdict == "confirmed":
+        if it.verdict == "confirmed" and it.by != who.reason:
             yield f"{it.cause}: {it.by}"
 
 
