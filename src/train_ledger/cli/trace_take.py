@@ -160,7 +160,10 @@ def _memory_lines(found: MemorySummary) -> Iterator[str]:
     yield f"freed       {_gib(found.active_awaiting_free_bytes)} that a stream may still use"
     yield f"free        {_gib(found.inactive_bytes)}, the largest block {_gib(found.largest_free_bytes)}"
     yield f"in gaps     {_gib(found.inactive_split_bytes)}, {found.fragmentation:.0%} of what is reserved"
-    if found.releases is None:
+    if found.is_partial:
+        why = "the file is too large; what the monitor records by --record-history is not"
+        yield f"the allocator's own trace was not read: {why}"
+    elif found.releases is None:
         yield "the allocator's own trace was not recorded: ask for it by --record-history"
     else:
         yield f"gave segments back {found.releases} times, ran out of memory {found.out_of_memory} times"

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import pickle
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from train_ledger.slow.trace import memory_snapshot
 from train_ledger.slow.trace.memory_snapshot import SnapshotError, memory_summary
 
 MIB = 1 << 20
@@ -88,9 +90,57 @@ def test_what_is_no_snapshot(
     assert not (tmp_path / "evil").exists()
 
 
+def test_lists_within_lists_do_not_fill_the_memory(tmp_path: Path) -> None:
+    deep: list[Any] = ["x"]
+    for _ in range(60):
+        deep = [deep, deep]
+    frame = {"filename": deep, "line": 10**5000, "name": deep}
+    odd = {"size": 10**400, "state": deep, "frames": [frame]}
+    segments = [{"segment_type": deep, "total_size": 10**400, "blocks": [odd]}]
+    found = memory_summary(
+        written(tmp_path / "s.pickle", {"segments": segments, "device_traces": [[{"action": deep}]]})
+    )
+    assert found.largest[0].frames == ("?:? ?",)
+    assert found.reserved_bytes == 0
+
+
 def test_snapshots_of_odd_values(tmp_path: Path) -> None:
     odd = {
         "segments": [None, {}, {"blocks": [3, {"size": -1, "frames": 7}], "total_size": "x"}],
         "device_traces": 3,
     }
     assert memory_summary(written(tmp_path / "s.pickle", odd)).reserved_bytes == 0
+
+
+def test_of_a_file_that_is_too_large_the_segments_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    segments = [segment(block(10, "active_allocated", 8), block(6, "inactive")) for _ in range(40)]
+    traces = [[{"action": "alloc", "size": number} for number in range(5000)]]
+    path = written(tmp_path / "s.pickle", {"segments": segments, "device_traces": traces})
+    whole = memory_summary(path)
+    monkeypatch.setattr(memory_snapshot, "_LARGEST_BYTES", 1000)
+    monkeypatch.setattr(memory_snapshot, "_BEGINNING_BYTES", 40_000)
+    found = memory_summary(path)
+    assert found == replace(whole, releases=None, out_of_memory=None, is_partial=True)
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (pickle.dumps({"segments": [Evil()] * 9, "x": "y" * 99}), "refused: "),
+        (pickle.dumps({"segments": ["z" * 900], "x": 1}), "damaged, or longer"),
+        (pickle.dumps(["z"] * 900), "does not begin with 'segments'"),
+        (b"q" * 900, "damaged"),
+    ],
+)
+def test_of_what_is_too_large_nothing_is_run_either(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, why: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(memory_snapshot, "_LARGEST_BYTES", 10)
+    monkeypatch.setattr(memory_snapshot, "_BEGINNING_BYTES", 500)
+    (tmp_path / "s.pickle").write_bytes(content)
+    with pytest.raises(SnapshotError, match=why):
+        memory_summary(tmp_path / "s.pickle")
+    assert not (tmp_path / "evil").exists()

@@ -2,7 +2,8 @@
 
 torch pickles a snapshot of plain values: segments, their blocks, where each came from, and the allocator's
 own trace. A pickle is a program, and a run directory is shared: every global and every persistent id in it
-is refused, and so is a file of more bytes than a person would wait for.
+is refused. Of a file of more bytes than a person would wait for only the segments are read, which stand
+first.
 """
 
 from __future__ import annotations
@@ -12,15 +13,17 @@ import pickle
 import struct
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
 from train_ledger.run_dir import read_small
+from train_ledger.slow.trace.plain_pickle import PlainPickleError, first_value
 
 __all__ = ["Block", "MemorySummary", "SnapshotError", "memory_summary"]
 
 _LARGEST_BYTES = 512 << 20
+_BEGINNING_BYTES = 64 << 20
 _MOST_BLOCKS = 20
 _MOST_FRAMES = 6
 _RELEASE = "releases"
@@ -55,7 +58,8 @@ class MemorySummary:
     `inactive_split_bytes` lie free in segments of which another part is in use: they can neither be given
     back nor hold anything larger than the gap, `largest_free_bytes` being the largest. `releases` is how
     often the allocator gave free segments back, as it does to try an allocation again, or when the cache is
-    emptied, as far as its trace reaches; None: no trace was recorded.
+    emptied, as far as its trace reaches; None: no trace was recorded, or it was not read since the file is
+    too large, as `is_partial` says.
     """
 
     segments: int
@@ -71,6 +75,7 @@ class MemorySummary:
     releases: int | None
     out_of_memory: int | None
     has_frames: bool
+    is_partial: bool = False
 
     @property
     def fragmentation(self) -> float:
@@ -93,14 +98,24 @@ def memory_summary(path: Path) -> MemorySummary:
 
     Raises SnapshotError for what is none, OSError where the file cannot be read.
     """
-    content = _loaded(path)
+    is_partial = path.is_file() and path.stat().st_size > _LARGEST_BYTES
+    content = _beginning(path) if is_partial else _loaded(path)
     segments = content.get("segments") if isinstance(content, dict) else content
     if not isinstance(segments, list):
         raise SnapshotError(f"{path}: no snapshot of torch's allocator: it has no list of segments")
     kept = [it for it in segments if isinstance(it, dict)]
     blocks = [(segment, block) for segment in kept for block in _blocks(segment)]
     traces = content.get("device_traces") if isinstance(content, dict) else None
-    return _summary(kept, blocks, _actions(traces))
+    return replace(_summary(kept, blocks, _actions(traces)), is_partial=is_partial)
+
+
+def _beginning(path: Path) -> dict[str, Any]:
+    with path.open("rb") as file:
+        try:
+            return {"segments": first_value(file.read(_BEGINNING_BYTES), "segments")}
+        except PlainPickleError as error:
+            why = f"{path.stat().st_size >> 20} MiB, too large to be read as a whole"
+            raise SnapshotError(f"{path}: {why}, and of its beginning: {error}") from None
 
 
 def _loaded(path: Path) -> Any:
@@ -149,19 +164,26 @@ def _blocks(segment: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _state(block: Mapping[str, Any]) -> str:
-    return str(block.get("state", "inactive"))
+    return _text(block.get("state", "inactive"))
 
 
 def _bytes(it: Mapping[str, Any], name: str) -> int:
     value = it.get(name)
-    return value if type(value) is int and value >= 0 else 0
+    return value if type(value) is int and 0 <= value < 1 << 62 else 0
+
+
+def _text(value: object) -> str:
+    """Of plain text and numbers alone: lists within lists, each there twice, would fill the memory."""
+    if isinstance(value, str):
+        return value[:200]
+    return str(value) if isinstance(value, int) and abs(value) < 1 << 62 else "?"
 
 
 def _by_kind(segments: Sequence[Mapping[str, Any]]) -> dict[str, tuple[int, int]]:
     """Of each kind of segment how many there are and what they reserve."""
     found: dict[str, tuple[int, int]] = {}
     for segment in segments:
-        kind = str(segment.get("segment_type", "unknown"))[:40]
+        kind = _text(segment.get("segment_type", "unknown"))[:40]
         kind += " expandable" if segment.get("is_expandable") is True else ""
         count, size = found.get(kind, (0, 0))
         found[kind] = count + 1, size + _bytes(segment, "total_size")
@@ -185,9 +207,10 @@ def _frames(block: Mapping[str, Any]) -> Iterator[str]:
         first = history[0] if isinstance(history, list) and history else None
         frames = first.get("frames") if isinstance(first, dict) else None
     told = [it for it in frames if isinstance(it, dict)] if isinstance(frames, list) else []
-    of_python = [it for it in told if str(it.get("filename", "")).endswith(".py")]
+    of_python = [it for it in told if _text(it.get("filename")).endswith(".py")]
     for it in (of_python or told)[:_MOST_FRAMES]:
-        yield f"{it.get('filename', '?')}:{it.get('line', '?')} {it.get('name', '?')}"[:300]
+        file, line, name = (_text(it.get(key)) for key in ("filename", "line", "name"))
+        yield f"{file}:{line} {name}"[:300]
 
 
 def _actions(traces: object) -> Counter[str] | None:
@@ -199,7 +222,7 @@ def _actions(traces: object) -> Counter[str] | None:
     found: Counter[str] = Counter()
     before = ""
     for entry in entries:
-        action = str(entry.get("action")) if isinstance(entry, dict) else ""
+        action = _text(entry.get("action")) if isinstance(entry, dict) else ""
         if action == "segment_free" and before != "segment_free":
             found[_RELEASE] += 1
         found[action] += 1

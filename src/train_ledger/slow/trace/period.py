@@ -2,8 +2,8 @@
 
 Steps of a training run the same kernels in the same order on their main stream. The shortest period with
 which nearly all kernels of the trace repeat is taken for the step; where there is none, or all kernels are
-alike, nothing is guessed. A period of layers or of micro-batches fits less well than that of steps, since what
-stands between them is not repeated.
+alike, nothing is guessed. A period of layers or of micro-batches fits less well than that of steps, since
+what stands between them is not repeated.
 """
 
 from __future__ import annotations
