@@ -2,9 +2,10 @@
 
     python bench/diagnose.py                      1024 ranks × 1,000 steps; 8 × 50,000 and 8 × 200,000
 
-Each run is written first, healthy, with 24 fields a line, and lies in the page cache; the command is a
-process of its own, imports included. Bytes are those that it read by the kernel's count (rchar of
-/proc/PID/io), less those of the same command on a run of eight ranks and ten steps.
+Each is asked for its end and for the middle of it. It is written first, healthy, with 24 fields a line, and
+lies in the page cache; the command is a process of its own, imports included. Bytes are those that it read by
+the kernel's count (rchar of /proc/PID/io), less those of the same command on a run of eight ranks and ten
+steps.
 """
 
 from __future__ import annotations
@@ -32,19 +33,20 @@ print([line for line in open("/proc/self/io") if line.startswith("rchar")][0], f
 
 def main() -> None:
     """Print a row for each run."""
-    print("ranks   steps       MB on disk   seconds  CPU s   MB read")
+    print("ranks   steps  at step     MB on disk   seconds  CPU s   MB read")
     floor = 0
     for ranks, steps in _RUNS:
         with tempfile.TemporaryDirectory() as folder:
             size = _write(Path(folder), ranks, steps)
-            wall_s, cpu_s, read = _measured(Path(folder), steps)
-        floor = floor or read
-        print(
-            f"{ranks:5} {steps:8,} {size / 1e6:14,.1f} {wall_s:9.2f} {cpu_s:6.2f} {(read - floor) / 1e6:9.1f}"
-        )
+            for at_step in (steps, steps // 2):
+                wall_s, cpu_s, read = _measured(Path(folder), at_step)
+                floor = floor or read
+                more = (read - floor) / 1e6
+                run = f"{ranks:5} {steps:8,} {at_step:8,} {size / 1e6:14,.1f}"
+                print(f"{run} {wall_s:9.2f} {cpu_s:6.2f} {more:9.1f}")
 
 
-def _measured(run: Path, steps: int) -> tuple[float, float, int]:
+def _measured(run: Path, at_step: int) -> tuple[float, float, int]:
     command = [
         sys.executable,
         "-c",
@@ -52,7 +54,7 @@ def _measured(run: Path, steps: int) -> tuple[float, float, int]:
         "diagnose",
         str(run),
         "--at",
-        str(_START_T + steps + 15),
+        str(_START_T + at_step + 15),
         "--json",
     ]
     before, began_s = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()

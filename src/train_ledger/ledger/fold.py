@@ -246,6 +246,10 @@ class Fold:
         self._settle()
         return self._clocks.leads_s({number: rank.host for number, rank in self._ranks.items()})
 
+    def shifts_s(self) -> dict[int, float]:
+        """Seconds by which each rank's clock is carried over its jumps."""
+        return {number: rank.clock.shift_s for number, rank in self._ranks.items()}
+
     @property
     def heard_t(self) -> float | None:
         """The newest line of rank 0's host, on the carried clock; None before the first."""

@@ -18,12 +18,14 @@ from train_ledger.slow.table.cut import AfterStep, AfterTime
 from train_ledger.slow.table.files import Key, RankFiles
 from train_ledger.sources import SignalDecoder
 
-__all__ = ["Closely", "facts_before", "files_of_ranks"]
+__all__ = ["Closely", "ends_after", "facts_before", "files_of_ranks"]
 
 _HEAD_BYTES = 4096
-_SMALLEST_SHARE_BYTES = 24 << 10
-_BEHIND_BYTES = 12 << 10
+_SMALLEST_SHARE_BYTES = 18 << 10
+_NEAR_BYTES = 4 << 10
+_BEHIND_BYTES = 6 << 10
 _STEPS_BEHIND = 2
+_ASKED_FOR_THEIR_END = 8
 _ATTEMPT_BEFORE_BYTES, _ATTEMPT_AFTER_BYTES = 20 << 10, 8 << 10
 
 
@@ -68,14 +70,30 @@ def facts_before(run_dir: RunDir, t: float, whole_bytes: int, closely: Closely |
     return [fact for _, fact in found]
 
 
+def ends_after(run_dir: RunDir, t: float) -> bool:
+    """Whether one of the first ranks wrote a line after `t` (unix s) by its own clock."""
+    for rank, paths in sorted(files_of_ranks(run_dir).items())[:_ASKED_FOR_THEIR_END]:
+        try:
+            with RankFiles(paths) as files:
+                end = files.whole_end()
+                lines = files.read(max(0, end - _HEAD_BYTES), end).splitlines()
+        except OSError:
+            continue
+        facts = (SignalDecoder().decode(line, rank=rank) for line in lines[-1:])
+        if any(fact is not None and fact.t is not None and fact.t > t for fact in facts):
+            return True
+    return False
+
+
 def _of_rank(
     rank: int, paths: list[Path], cut: AfterTime | AfterStep, share: int, closely: Closely
 ) -> Iterator[tuple[float, Fact]]:
     """Each fact with the time that it is sorted by: no line comes before an earlier one of its rank."""
     decoder, host, newest = SignalDecoder(), None, float("-inf")
     with RankFiles(paths) as files:
-        end = files.line_start(min(files.whole_end(), files.end_before(cut.is_beyond) + _BEHIND_BYTES))
-        start = files.line_start(max(0, end - share))
+        cut_end = files.end_before(cut.is_beyond, _NEAR_BYTES)
+        end = files.line_start(min(files.whole_end(), cut_end + _BEHIND_BYTES))
+        start = files.line_start(max(0, min(cut_end, end) - share))
         is_close = rank in closely.ranks
         head = files.line_start(min(_HEAD_BYTES if is_close else closely.head_bytes, start))
         tail = files.read(max(head, start), end)

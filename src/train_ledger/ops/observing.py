@@ -7,16 +7,19 @@ taken up.
 
 from __future__ import annotations
 
+import contextlib
+import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from statistics import median
 from typing import Any, NamedTuple
 
 from train_ledger.config import Config
-from train_ledger.facts import Fault, HardwareReading
+from train_ledger.facts import Fact, Fault, HardwareReading
 from train_ledger.fields import LARGEST_WORLD_SIZE, read_world_size
 from train_ledger.ledger import Fold, Memory, MemoryUnusableError, RunState, known_with_hardware
-from train_ledger.ops.ends import facts_before
+from train_ledger.ops.ends import ends_after, facts_before
 from train_ledger.run_dir import RunDir
 from train_ledger.slow.table import Until, read_table
 from train_ledger.sources import RunFacts, read_run
@@ -33,6 +36,7 @@ _PAST_BYTES = 8 << 20
 """Less, since each line of the past is looked at to know whether it was written by then."""
 
 _HARDWARE_BYTES = 64 << 20
+_RANKS_OF_A_CLOCK = 2
 _ANY_STEP = 1 << 60
 _KEEPER_MEMORY = "keeper.memory"
 
@@ -58,10 +62,13 @@ def observe(run_dir: RunDir, config: Config, at: float | None = None) -> Observe
     used.
     """
     run = run_dir.read_run()
-    folded = _newest(run_dir, config, run)
-    if at is not None and _newest_t(folded.fold, at) > at:
-        is_long = folded.left_out_bytes > 0 and not folded.by_logs
-        folded = _long_past(run_dir, config, run, at) if is_long else _past(run_dir, config, run, at)
+    if at is not None and _is_long(run_dir) and ends_after(run_dir, at):
+        folded = _long_past(run_dir, config, run, at)
+    else:
+        folded = _newest(run_dir, config, run)
+        if at is not None and _newest_t(folded.fold, at) > at:
+            is_long = folded.left_out_bytes > 0 and not folded.by_logs
+            folded = _long_past(run_dir, config, run, at) if is_long else _past(run_dir, config, run, at)
     state = folded.fold.state(folded.fold.carried(time.time()) if at is None else at)
     if folded.left_out_bytes and not folded.by_logs:
         # How much of all time was of use stands in the lines between, too, so that it is not known.
@@ -150,15 +157,45 @@ def _long_past(run_dir: RunDir, config: Config, run: Mapping[str, Any], at: floa
         files.close()
     told.sort(key=lambda it: -1.0 if it.t is None else it.t)
     facts = facts_before(run_dir, at, _PAST_BYTES)
-    trial = Fold("", config, run)
-    trial.add_all(facts)
-    lead_s = {rank: lead - trial.clock_of(rank)[0] for rank, lead in trial.leads_s().items()}
-    fold.add_all(it for it in facts if it.t is None or it.t - lead_s.get(it.rank or 0, 0.0) <= at)
-    lead_of = {rank.host: lead_s.get(number, 0.0) for number, rank in trial.state(at).ranks.items()}
+    lead_s = _leads_s(facts, config, run)
+    fold.add_all(it for it in facts if it.t is None or it.t - lead_s.get(_clock(it), 0.0) <= at)
     for it in told:
-        if it.t is None or it.t - lead_of.get(it.host, 0.0) <= at:
+        if it.t is None or it.t - lead_s.get(it.host, 0.0) <= at:
             fold.add_hardware(it)
     return _Folded(fold, ("all but the last lines before that moment, and the first ones",), False, 1)
+
+
+def _leads_s(facts: Sequence[Fact], config: Config, run: Mapping[str, Any]) -> dict[str | int | None, float]:
+    """By how much each host's clock, or that of a rank whose host nobody tells, is ahead of rank 0's.
+
+    A few ranks of each host tell it.
+    """
+    of_clock: dict[str | int | None, set[int]] = {}
+    for fact in facts:
+        ranks = of_clock.setdefault(_clock(fact), set())
+        if len(ranks) < _RANKS_OF_A_CLOCK:
+            ranks.add(fact.rank or 0)
+    asked = set().union(*of_clock.values()) if of_clock else set()
+    trial = Fold("", config, run)
+    trial.add_all(it for it in facts if (it.rank or 0) in asked or not it.rank)
+    leads_s, shifts_s = trial.leads_s(), trial.shifts_s()
+    return {
+        clock: median(leads_s.get(rank, 0.0) - shifts_s.get(rank, 0.0) for rank in ranks)
+        for clock, ranks in of_clock.items()
+    }
+
+
+def _clock(fact: Fact) -> str | int | None:
+    return fact.host if fact.host is not None else fact.rank or 0
+
+
+def _is_long(run_dir: RunDir) -> bool:
+    """Whether its signals are more than is read whole."""
+    size = 0
+    for _, path in run_dir.signal_files():
+        with contextlib.suppress(OSError):
+            size += os.path.getsize(path)
+    return size > _whole_bytes(run_dir)
 
 
 def _not_read(run: Mapping[str, Any], folded: _Folded) -> Iterable[str]:

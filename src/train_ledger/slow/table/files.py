@@ -103,10 +103,13 @@ class RankFiles:
             end = start
         return 0
 
-    def end_before(self, beyond: Beyond) -> int:
-        """An end such that no line behind it is wanted, and of those before it few are not."""
+    def end_before(self, beyond: Beyond, near_bytes: int = _NEAR_BYTES) -> int:
+        """An end such that no line behind it is wanted, and of those before it few are not.
+
+        These are `near_bytes` at most.
+        """
         low, high = 0, self.whole_end()
-        while high - low > _NEAR_BYTES:
+        while high - low > near_bytes:
             middle = (low + high) // 2
             start, side = self._told_from(middle, high, beyond)
             if side is False:
