@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from train_ledger.cli.options import Run
+if TYPE_CHECKING:
+    from train_ledger.config import Config
+    from train_ledger.run_dir import RunDir
 
 __all__ = ["watch"]
 
 
 def watch(
-    run: Run,
+    run: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run directories.", show_default=False)],
     host: Annotated[
         str, typer.Option(metavar="ADDRESS", help="Address that the page is served at.")
     ] = "127.0.0.1",
@@ -23,36 +27,57 @@ def watch(
     until_verdict: Annotated[
         bool, typer.Option("--until-verdict", help="End after the first verdict, with its exit status.")
     ] = False,
+    respond: Annotated[
+        bool,
+        typer.Option(
+            "--respond",
+            help="On a page take dumps and stacks and name the cause, whatever [respond] on_page says.",
+        ),
+    ] = False,
     json: Annotated[
         bool, typer.Option("--json", help="Tell what happens as one JSON object a line.")
     ] = False,
 ) -> int:
-    """Follow a run, page, and give the verdict.
+    """Follow runs, page, and give the verdict.
 
-    Judges the step clock, pages once, and takes dumps and stacks while the job lives. Ends by Ctrl-C,
-    or with --until-verdict after the first verdict; the end of the run alone does not end it.
+    Judges the step clock and pages once; with --respond, or [respond] on_page in train-ledger.toml, it
+    takes dumps and stacks while the job lives, and the page says who is to blame. Ends by Ctrl-C, or with
+    --until-verdict after the first verdict; the end of the run alone does not end it.
     One keeper watches one run; a second one says who holds it. Where no rank writes signals, the logs
-    in logs/ and structured_logs/ are followed until one does.
+    in logs/ and structured_logs/ are followed until one does. Several runs stand on one page.
 
     \b
     Example:
-      train-ledger watch runs/r42
+      train-ledger watch runs/r42 --respond
+      train-ledger watch runs/r41 runs/r42
       train-ledger watch runs/r42 --no-web --until-verdict --json
     """
-    from train_ledger import config
     from train_ledger.cli.output import show
     from train_ledger.cli.run_wanted import run_to_write
 
-    run_dir = run_to_write(run, "watch")
-    settings = config.load(run_dir)
+    run_dirs = [run_to_write(path, "watch") for path in _each_once(run)]
+    settings = [(run_dir, _loaded(run_dir, respond=respond)) for run_dir in run_dirs]
     from train_ledger import watch as room
 
     return room.watch(
-        run_dir,
-        settings,
+        *settings,
         host=host,
         port=port if web else None,
         until_verdict=until_verdict,
         as_json=json,
         out=show,
     )
+
+
+def _each_once(paths: list[Path]) -> list[Path]:
+    """A run that is named twice is kept once: its second keeper would wait for the first."""
+    return list({path.resolve(): path for path in paths}.values())
+
+
+def _loaded(run_dir: RunDir, *, respond: bool) -> Config:
+    from train_ledger import config
+
+    settings = config.load(run_dir)
+    if not respond:
+        return settings
+    return replace(settings, respond=replace(settings.respond, on_page=config.FIRST_ANSWERS))

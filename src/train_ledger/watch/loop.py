@@ -1,15 +1,16 @@
-"""How does a keeper run until somebody ends it?
+"""How do keepers run until somebody ends them?
 
-Takes the lock, serves the page, turns once a second. Beside each turn only the first answers to a page run,
-and the recorder of this node's hardware.
+Takes the lock of each run, serves the page of all, turns once a second. Beside each turn only the first
+answers to a page run, and the recorder of this node's hardware.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from train_ledger.answer import ExitCode, cause_code
 from train_ledger.config import Config
@@ -30,61 +31,109 @@ _NOTHING_ON_PAGE = (
 
 
 def watch(
-    run_dir: RunDir,
-    config: Config,
-    *,
+    *runs: tuple[RunDir, Config],
     host: str = "127.0.0.1",
     port: int | None = 9467,
     until_verdict: bool = False,
     as_json: bool = False,
     out: Callable[[str], None] = print,
 ) -> ExitCode:
-    """Keep a run until interrupted, or with `until_verdict` until the first verdict or the run's end.
+    """Keep runs until interrupted, or with `until_verdict` until the first verdict or all runs' end.
 
     With `until_verdict` a verdict is asked for, even if nothing else is. `port` None serves no page, 0 takes
-    a free one. Raises KeeperHeld where another keeper holds the run, RunDirError where its files cannot be
-    used, and OSError where the address is taken.
+    a free one. Of several runs each line says of which it is. Raises KeeperHeld where another keeper holds a
+    run, RunDirError where its files cannot be used, and OSError where the address is taken.
     """
-    console = Console(out, as_json, config.cost.currency)
+    with contextlib.ExitStack() as stack:
+        kept = [
+            stack.enter_context(
+                _kept(run_dir, config, until_verdict, _console(run_dir, config, runs, as_json, out))
+            )
+            for run_dir, config in runs
+        ]
+        stack.enter_context(_page([it.keeper for it in kept], host, port, kept[0].console))
+        return _turn_until(
+            kept, until_verdict, min(config.alerts.evaluation_interval_s for _, config in runs)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """One run that is kept."""
+
+    keeper: Keeper
+    recording: NodeRecording
+    console: Console
+
+
+def _console(
+    run_dir: RunDir,
+    config: Config,
+    runs: Sequence[tuple[RunDir, Config]],
+    as_json: bool,
+    out: Callable[[str], None],
+) -> Console:
+    """Of several runs each line says of which it is; the journal's own entries do so for scripts."""
+    if len(runs) == 1:
+        return Console(out, as_json, config.cost.currency)
+    name = run_dir.path.name
+    said = (lambda text: out(_of_run(name, text))) if as_json else (lambda text: out(_marked(name, text)))
+    return Console(said, as_json, config.cost.currency)
+
+
+def _marked(name: str, text: str) -> str:
+    return "\n".join(f"{name}  {line}" if line else "" for line in text.split("\n"))
+
+
+def _of_run(name: str, text: str) -> str:
+    return json.dumps({"run": name, **json.loads(text)})
+
+
+@contextlib.contextmanager
+def _kept(run_dir: RunDir, config: Config, until_verdict: bool, console: Console) -> Iterator[_Kept]:
     if until_verdict and not config.respond.on_page:
         config = replace(config, respond=replace(config.respond, on_page=("diagnose",)))
     with KeeperLock(run_dir.keeper_lock):
         keeper = Keeper(run_dir, config, console)
-        if not (config.notify.urls or config.notify.command):
-            console.remark("nobody will be told: [notify] in train-ledger.toml names no urls and no command")
-        if not config.respond.on_page:
-            console.remark(_NOTHING_ON_PAGE)
-        for told in standing_words(config):
-            console.remark(told)
+        _say_how_it_stands(config, console)
         recording = NodeRecording(run_dir, config, console.remark)
         try:
-            with _page(keeper, host, port, console):
-                return _turn_until(keeper, config, until_verdict, recording)
+            yield _Kept(keeper, recording, console)
         finally:
             recording.close()
             keeper.close()
 
 
-def _turn_until(keeper: Keeper, config: Config, until_verdict: bool, recording: NodeRecording) -> ExitCode:
-    pause_s = min(_LONGEST_TURN_S, config.alerts.evaluation_interval_s)
+def _say_how_it_stands(config: Config, console: Console) -> None:
+    if not (config.notify.urls or config.notify.command):
+        console.remark("nobody will be told: [notify] in train-ledger.toml names no urls and no command")
+    if not config.respond.on_page:
+        console.remark(_NOTHING_ON_PAGE)
+    for told in standing_words(config):
+        console.remark(told)
+
+
+def _turn_until(kept: Sequence[_Kept], until_verdict: bool, interval_s: float) -> ExitCode:
+    pause_s = min(_LONGEST_TURN_S, interval_s)
     while True:
         started = time.monotonic()
-        keeper.turn()
-        recording.attend({rank.host for rank in keeper.state.ranks.values()})
-        if until_verdict and keeper.is_told:
-            return cause_code(keeper.verdict["diagnosis"].get("cause"))
-        if until_verdict and keeper.state.finished:
+        for it in kept:
+            it.keeper.turn()
+            it.recording.attend({rank.host for rank in it.keeper.state.ranks.values()})
+            if until_verdict and it.keeper.is_told:
+                return cause_code(it.keeper.verdict["diagnosis"].get("cause"))
+        if until_verdict and all(it.keeper.state.finished for it in kept):
             return ExitCode.NOTHING_WRONG
         time.sleep(max(0.0, pause_s - (time.monotonic() - started)))
 
 
 @contextlib.contextmanager
-def _page(keeper: Keeper, host: str, port: int | None, console: Console) -> Iterator[None]:
+def _page(keepers: Sequence[Keeper], host: str, port: int | None, console: Console) -> Iterator[None]:
     if port is None:
         yield
         return
     from train_ledger.watch.view import serve_view  # a keeper without a page loads no web server
 
-    with serve_view(keeper, host, port, console.remark) as address:
+    with serve_view(keepers, host, port, console.remark) as address:
         console.remark(f"web page on {address}")
         yield

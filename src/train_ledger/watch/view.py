@@ -6,8 +6,8 @@ A room of its own, so that a keeper without a page loads no web server.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 
 from train_ledger.dash.page import PageView, RunPage, serve
 from train_ledger.watch.history_keeping import HistoryKeeping
@@ -19,22 +19,24 @@ __all__ = ["serve_view", "view"]
 
 @contextmanager
 def serve_view(
-    keeper: Keeper, host: str, port: int, remark: Callable[[str], None] = lambda _: None
+    keepers: Sequence[Keeper], host: str, port: int, remark: Callable[[str], None] = lambda _: None
 ) -> Iterator[str]:
-    """Serve a keeper's page and keep the history that is drawn on it; yields its URL.
+    """Serve the page of these keepers and keep the histories that are drawn on it; yields its URL.
 
     Raises OSError where the address cannot be had.
     """
-    with (
-        closing(HistoryKeeping(keeper.run_dir, remark)) as history,
-        serve(
-            RunPage(lambda: view(keeper), history, keeper.run_dir.reports),
-            host,
-            port,
-            token=lambda: page_token(keeper.run_dir, os.environ),
-        ) as address,
-    ):
-        yield address
+    with ExitStack() as stack:
+        pages = [_page(keeper, stack.enter_context(_history(keeper, remark))) for keeper in keepers]
+        first = keepers[0].run_dir
+        yield stack.enter_context(serve(pages, host, port, token=lambda: page_token(first, os.environ)))
+
+
+def _history(keeper: Keeper, remark: Callable[[str], None]) -> AbstractContextManager[HistoryKeeping]:
+    return closing(HistoryKeeping(keeper.run_dir, remark))
+
+
+def _page(keeper: Keeper, history: HistoryKeeping) -> RunPage:
+    return RunPage(lambda: view(keeper), history, keeper.run_dir.reports)
 
 
 def view(keeper: Keeper) -> PageView:
