@@ -120,3 +120,28 @@ def test_no_part_is_negative_and_known_parts_never_exceed_the_whole(
     assert all(it >= 0 for it in known)
     if None not in found.parts_s.values():
         assert sum(known) == pytest.approx(found.whole_s)
+
+
+def test_the_keepers_own_restart_is_the_decision() -> None:
+    hook = ("hook_decided", T + 300, {"hook": "restart", "does": "act", "dry_run": False})
+    dry = ("hook_decided", T + 200, {"hook": "restart", "does": "act", "dry_run": True})
+    assert split(incident(dry, hook), [], None).marks["decided"] == T + 300
+
+
+def test_first_answers_without_dumps_end_no_part() -> None:
+    told = incident(
+        ("alert_fired", T + 100, {}),
+        ("response_started", T + 100, {"on_page": ["diagnose"]}),
+        ("response_done", T + 110, {}),
+    )
+    assert split(told, [], None).parts_s["dump"] is None
+
+
+def test_what_the_keeper_found_of_the_way_back() -> None:
+    checked = {"redone_steps": 300, "loss_joins_on": False, "data_agrees": True}
+    found = split(incident(("recovered", T + 900, {"recovery": checked})), [], None)
+    assert (found.redone_steps, found.loss_joins_on, found.data_agrees) == (300, False, True)
+    odd = split(
+        incident(("recovered", T + 900, {"recovery": {"redone_steps": "x", "data_agrees": 5}})), [], None
+    )
+    assert (odd.redone_steps, odd.data_agrees) == (None, None)

@@ -45,9 +45,9 @@ def went_well(detection: Detection, incident: Incident, split: Split) -> Iterabl
     verdict = incident.verdict
     if verdict is not None and verdict.ranks and verdict.confidence == "high":
         yield "the culprit was named with high confidence while the run stood"
-    if any(it.loss_joins_on for it in split.recoveries):
+    if split.loss_joins_on:
         yield "the loss of the steps that were done again joined on"
-    if any(it.data_agrees for it in split.recoveries):
+    if split.data_agrees:
         yield "the data went on at the position where it had been"
 
 
@@ -59,6 +59,10 @@ def to_improve(
     yield from _late(detection)
     yield from _interval(accounts) if accounts else ()
     yield from _longest(split)
+    if split.loss_joins_on is False:
+        yield "the loss of the steps that were done again is not what it was: what is saved, and what is not?"
+    if split.data_agrees is False:
+        yield "the data went on elsewhere than it stood: is the loader's position saved and loaded?"
 
 
 def _known_before(moments: Sequence[Moment], split: Split) -> Iterable[str]:

@@ -15,7 +15,7 @@ __all__ = ["Entry", "Happened", "Incident", "incident_of", "latest_incident"]
 
 Entry = Mapping[str, Any]
 _Numbered = tuple[int, Entry]
-_OF_THE_RUN = ("state_changed", "traces_taken")
+_OF_THE_RUN = ("state_changed", "recovered")
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,6 +53,24 @@ def _state(it: Happened) -> str:
     return f"the run is {entry.get('state')} {place}"
 
 
+def _begun(entry: Entry) -> str:
+    wanted = entry.get("on_page")
+    if not isinstance(wanted, list | tuple):
+        return "dumps and stacks requested from the ranks"
+    return f"first answers begun: {', '.join(map(str, wanted)) or 'none'}"
+
+
+def _hook(entry: Entry) -> str:
+    dry = ", dry run: nothing is done" if entry.get("dry_run") else ""
+    return f"hook {entry.get('hook')}: {entry.get('does')}{dry} ({entry.get('why')})"
+
+
+def _recovered(entry: Entry) -> str:
+    found = entry.get("recovery")
+    recovery = found if isinstance(found, Mapping) else {}
+    return f"past step {recovery.get('reached')} again, {recovery.get('redone_steps')} steps done once more"
+
+
 def _of(words: str, key: str) -> Callable[[Happened], str]:
     return lambda it: f"{words}{it.entry.get(key)}"
 
@@ -80,9 +98,12 @@ _SAID: Mapping[str, Callable[[Happened], str]] = {
     "alert_resolved": lambda it: f"{it.entry.get('alert')} resolved",
     "notification_intended": lambda it: "page handed over for delivery",
     "notification_done": _of("page: ", "outcome"),
-    "response_started": lambda it: "dumps and stacks requested from the ranks",
+    "response_started": lambda it: _begun(it.entry),
     "response_done": _of("", "summary"),
     "response_failed": _of("the first answers failed: ", "error"),
+    "hook_decided": lambda it: _hook(it.entry),
+    "hook_done": lambda it: f"{it.entry.get('hook')} command ended with {it.entry.get('exit_code')}",
+    "recovered": lambda it: _recovered(it.entry),
     "incident_closed": lambda it: "incident closed",
     "state_changed": _state,
 }

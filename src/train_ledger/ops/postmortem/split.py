@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from train_ledger.ledger.accounts import PARTS, Accounts, Recovery
 from train_ledger.ledger.notes import Note
-from train_ledger.ops.postmortem.incident import Incident
+from train_ledger.ops.postmortem.incident import Happened, Incident
 
 __all__ = ["Split", "split"]
 
@@ -27,7 +27,7 @@ class Split:
     """When the run stood still and each mark after it (unix s, None: not known), and seconds of each part.
 
     `first_step_t` is when the new attempt completed a step. `redone_steps` is None where nothing tells;
-    `recoveries` are the accounts' own that lie in the incident.
+    `recoveries` are the accounts' own that lie in the incident. `loss_joins_on` and `data_agrees` are as there.
     """
 
     stood_t: float | None
@@ -36,6 +36,8 @@ class Split:
     first_step_t: float | None = None
     redone_steps: int | None = None
     resumed_step: int | None = None
+    loss_joins_on: bool | None = None
+    data_agrees: bool | None = None
     recoveries: tuple[Recovery, ...] = field(default=())
 
     @property
@@ -71,15 +73,33 @@ def split(incident: Incident, notes: Iterable[Note], accounts: Accounts | None) 
         marks[name] = mark if mark is not None else counted.get(name)
     if own and own[-1].over_t is not None:
         marks["over"] = own[-1].over_t
+    checked = _checked(incident, stood_t)
     return Split(
         stood_t=stood_t,
         marks=marks,
         parts_s=_parts(stood_t, marks),
         first_step_t=own[-1].first_step_t if own else told.get("stepping"),
-        redone_steps=sum(it.redone_steps for it in own) if own else None,
+        redone_steps=sum(it.redone_steps for it in own) if own else _whole(checked.get("redone_steps")),
         resumed_step=own[-1].resumed_step if own else None,
+        loss_joins_on=_judged(own[-1].loss_joins_on if own else None, checked.get("loss_joins_on")),
+        data_agrees=_judged(own[-1].data_agrees if own else None, checked.get("data_agrees")),
         recoveries=own,
     )
+
+
+def _checked(incident: Incident, since_t: float | None) -> Mapping[str, object]:
+    """How the keeper found the run to have come back, as it wrote it down; {} where it did not."""
+    entry = incident.first("recovered", since_t)
+    found = entry.entry.get("recovery") if entry else None
+    return found if isinstance(found, Mapping) else {}
+
+
+def _whole(value: object) -> int | None:
+    return value if type(value) is int and value >= 0 else None
+
+
+def _judged(counted: bool | None, told: object) -> bool | None:
+    return counted if counted is not None or not isinstance(told, bool) else told
 
 
 def _recoveries(incident: Incident, stood_t: float | None, accounts: Accounts | None) -> tuple[Recovery, ...]:
@@ -96,16 +116,31 @@ def _told(incident: Incident, notes: Iterable[Note], stood_t: float | None) -> d
     noticed = incident.first("alert_fired", stood_t) or incident.first("notification_intended", stood_t)
     dumped = incident.first("response_done", noticed.t if noticed else stood_t)
     decided = [it.t for it in notes if it.decision and (stood_t is None or it.t >= stood_t)]
+    decided += [it.t for it in incident.happened if it.t is not None and _restarts(it)]
     states = {name: _state_t(incident, name, stood_t) for name in ("restarting", "recovering", "running")}
     begun_t = states["restarting"] or states["recovering"]
     return {
         "noticed": noticed.t if noticed else None,
-        "dumped": dumped.t if dumped else None,
+        "dumped": dumped.t if dumped and _dumps(incident) else None,
         "decided": min(decided) if decided else None,
         "started": states["restarting"],
         "stepping": states["recovering"],
         "over": states["running"] if begun_t is not None else None,
     }
+
+
+def _restarts(it: Happened) -> bool:
+    """Whether the keeper's own hook restarted the run then: that is the decision."""
+    entry = it.entry
+    is_done = entry.get("does") == "act" and not entry.get("dry_run")
+    return it.kind == "hook_decided" and entry.get("hook") == "restart" and is_done
+
+
+def _dumps(incident: Incident) -> bool:
+    """Whether the first answers held dumps, which an older keeper took always."""
+    begun = incident.first("response_started")
+    wanted = begun.entry.get("on_page") if begun else None
+    return not isinstance(wanted, list) or "dump" in wanted
 
 
 def _state_t(incident: Incident, state: str, since_t: float | None) -> float | None:
