@@ -12,6 +12,7 @@ from dataclasses import replace
 from train_ledger.config import Config
 from train_ledger.ledger import gpu_price_per_hour, has_gpus
 from train_ledger.ledger.accounts import Accounts, History, Price, accounts_of
+from train_ledger.ops.account_launcher import launcher_signs
 from train_ledger.ops.account_signs import signs_beside
 from train_ledger.run_dir import RunDir
 from train_ledger.sources import RunFacts
@@ -34,6 +35,9 @@ def account(
     run = run_dir.read_run()
     history = History(run_dir.name_in(run), run)
     told = _read(run_dir, history)
+    signs = signs_beside(run_dir, min(_MOST_ATTEMPTS, 1 + max(history.attempts, default=0)))
+    if not history.by_logs:
+        signs += launcher_signs(run_dir)
     until_t = time.time() if at is None else at
     heard_t = history.heard_t
     if at is None and heard_t is not None and until_t - heard_t > _ABANDONED_S:
@@ -44,7 +48,6 @@ def account(
         config.cost.currency,
         has_gpus=has_gpus(run, history.places.values()),
     )
-    signs = signs_beside(run_dir, min(_MOST_ATTEMPTS, 1 + max(history.attempts, default=0)))
     accounts = accounts_of(history, config.alerts, until_t, since_t=since, signs=signs, price=price)
     return replace(accounts, not_observed=(*told, *accounts.not_observed))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from train_ledger.ledger.accounts.accounts import Price, accounts_of
-from train_ledger.ledger.accounts.history import History
+from train_ledger.ledger.accounts.history import Happened, History
 from train_ledger.ledger.accounts.records import (
     CATEGORIES,
     PARTS,
@@ -13,13 +13,14 @@ from train_ledger.ledger.accounts.records import (
     Recovery,
     Span,
 )
-from train_ledger.ledger.accounts.signs import Sign
+from train_ledger.ledger.accounts.signs import Sign, signs_of
 
 __all__ = [
     "CATEGORIES",
     "PARTS",
     "Accounts",
     "Checkpointing",
+    "Happened",
     "History",
     "Interruption",
     "Price",
@@ -27,4 +28,5 @@ __all__ = [
     "Sign",
     "Span",
     "accounts_of",
+    "signs_of",
 ]
