@@ -9,7 +9,7 @@ from typing import Literal
 from train_ledger.render.grid import Word, ruled_lines
 from train_ledger.render.harmless import harmless
 from train_ledger.render.html import as_html
-from train_ledger.render.report import Pair, Point, Report, Row, Section, Tone
+from train_ledger.render.report import Pair, Point, Report, Row, Section, Tone, points
 
 __all__ = ["CheckRow", "ItemRows", "PreflightShown", "preflight_as_html", "preflight_as_text"]
 
@@ -21,6 +21,7 @@ _HEADS = ("", "item", "check", "", "what was found")
 _UNBROKEN = (0, 3)
 _STYLED = {"trouble": "\x1b[1;31m", "fine": "\x1b[1;32m", "unsure": "\x1b[1;33m"}
 _PLAIN = "\x1b[0m"
+_COVERAGE = "what could be told of a fault tonight"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +47,16 @@ class ItemRows:
 
 @dataclass(frozen=True, slots=True)
 class PreflightShown:
-    """The whole list under one line that says how it ended; `about` says what it was tried on."""
+    """The whole list under one line that says how it ended.
+
+    `about` says what it was tried on, `coverage` what could be told of a fault by the signals that arrive.
+    """
 
     headline: str
     verdict: Verdict
     about: tuple[tuple[str, str], ...]
     items: tuple[ItemRows, ...]
+    coverage: tuple[str, ...] = ()
 
 
 def preflight_as_text(shown: PreflightShown, *, width: int | None = None, colour: bool = False) -> str:
@@ -61,8 +66,10 @@ def preflight_as_text(shown: PreflightShown, *, width: int | None = None, colour
     lines += [f"  {label}  {harmless(text)}" for label, text in shown.about]
     lines += ["", *_grid(shown.items, width, colour)]
     for heading, verdict in (("to mend", "fail"), ("to make possible", "not_possible")):
-        points = _fixes(shown.items, verdict)
-        lines += ["", heading, *points] if points else []
+        fixes = _fixes(shown.items, verdict)
+        lines += ["", heading, *fixes] if fixes else []
+    if shown.coverage:
+        lines += ["", _COVERAGE, *(f"  - {harmless(line)}" for line in shown.coverage)]
     return "\n".join(lines) + "\n"
 
 
@@ -98,6 +105,7 @@ def preflight_as_html(shown: PreflightShown) -> str:
         Section(f"{item.number}  {item.title}: {_WORDS[item.verdict]}", tuple(_rows(item)))
         for item in shown.items
     ]
+    sections += points(_COVERAGE, shown.coverage)
     return as_html(Report(shown.headline, _TONES[shown.verdict], tuple(sections)), title="preflight")
 
 

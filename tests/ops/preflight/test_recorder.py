@@ -1,6 +1,7 @@
 """Whether a hang would leave its evidence."""
 
 from ops.preflight.made import event, rank, step, told
+from train_ledger.ops.preflight.figures import DumpPlace
 from train_ledger.ops.preflight.own_run import OwnRun
 from train_ledger.ops.preflight.recorder import HangDrilled, recorder_checks
 
@@ -40,10 +41,10 @@ def test_warnings_of_the_runs_own_last_attempt_fail():
 
 
 def test_a_missing_dump_and_a_wrong_name_fail():
-    lost = HangDrilled(True, 3, (3,), "hang.host", 3, ("rank 2: it did not answer",), "/data/fr_")
+    lost = HangDrilled(True, 3, (3,), "hang.host", 3, ("rank 2: it did not answer",))
     found = told(recorder_checks(FINE, None, lost))
     assert (found["dumps"], found["drill"]) == ("fail", "pass")
-    assert "/data/fr_RANK" in found.said("dumps")
+    assert "rank 2: it did not answer" in found.said("dumps")
     innocent = HangDrilled(False, 3, (1,), "hang.host", 4)
     found = told(recorder_checks(FINE, None, innocent))
     assert (found["dumps"], found["drill"]) == ("pass", "fail")
@@ -51,4 +52,20 @@ def test_a_missing_dump_and_a_wrong_name_fail():
 
 def test_a_drill_that_did_not_run_is_no_pass():
     found = told(recorder_checks({}, None, HangDrilled(why_not="torch is not there")))
-    assert (found["variables"], found["your training"], found["drill"]) == ("not_possible",) * 3
+    names = ("variables", "dump path", "your training", "drill")
+    assert {found[it] for it in names} == {"not_possible"}
+
+
+def test_the_dump_path_is_written_to_by_every_rank_and_seen_by_one():
+    def of(**of_two):
+        return {n: rank(dump_place=DumpPlace("/d/rank_", **(of_two if n == 2 else {}))) for n in range(4)}
+
+    assert told(recorder_checks(of(), None, DRILLED))["dump path"] == "pass"
+    refused = told(recorder_checks(of(error="Permission denied"), None, DRILLED))
+    assert refused["dump path"] == "fail"
+    assert refused.said("dump path") == "rank 2 cannot write /d/rank_RANK: Permission denied"
+    unseen = told(
+        recorder_checks({**of(), 0: rank(dump_place=DumpPlace("/d/rank_", unseen=(1, 3)))}, None, None)
+    )
+    assert unseen["dump path"] == "fail"
+    assert "ranks 1,3" in unseen.said("dump path").replace(", ", ",")

@@ -33,13 +33,13 @@ def measured_as_rank(run_dir: RunDir, config: Config, wanted: Wanted) -> Preflig
     measure(folder, sorted(stages), load_s=wanted.load_s)
     if int(os.environ["RANK"]) != 0:
         return None
+    shutil.rmtree(folder / "checkpoint", ignore_errors=True)
     return preflight(run_dir, config, replace(wanted, items=items, cluster_only=True))
 
 
 def _drop_stale(folder: Path, ranks: int) -> None:
-    """What a larger job left, which nobody writes anew, and the checkpoint of the last time."""
+    """What a larger job left, which nobody writes anew."""
     for path in folder.glob("rank_*.json"):
         number = path.stem.removeprefix("rank_")
         if number.isdecimal() and int(number) >= ranks:
             path.unlink(missing_ok=True)
-    shutil.rmtree(folder / "checkpoint", ignore_errors=True)

@@ -16,7 +16,7 @@ from typing import Any
 from train_ledger.chaos import servers
 from train_ledger.ops.preflight import HangDrilled, PageDrilled
 
-__all__ = ["PageDrill", "hang_drill", "hang_drilled", "page_drill", "pages_drilled"]
+__all__ = ["HangDrill", "PageDrill", "hang_drill", "hang_drilled", "page_drill", "pages_drilled"]
 
 _HANG_WITHIN_S = 240.0
 _PAGE_WITHIN_S = 300.0
@@ -24,20 +24,32 @@ _THRESHOLD_S = 5.0
 _MODE = "sleep"
 
 
-def hang_drill(folder: Path, ranks: int, prefix: str) -> HangDrilled:
-    """Hang a job of so many ranks in `folder`, which is not there yet; `prefix` is where production dumps."""
+class HangDrill:
+    """The hang drill, while other things go on."""
+
+    def __init__(self, process: subprocess.Popen[bytes], log: Path, culprit: int) -> None:
+        self._process, self._log, self._culprit = process, log, culprit
+
+    def result(self) -> HangDrilled:
+        """Wait for its end; what it found."""
+        try:
+            self._process.wait(_HANG_WITHIN_S)
+        except subprocess.TimeoutExpired:
+            return HangDrilled(why_not=f"the drill was not over within {_HANG_WITHIN_S:.0f} s")
+        return hang_drilled(_answer(self._log), self._culprit, _last(self._log))
+
+
+@contextlib.contextmanager
+def hang_drill(folder: Path, ranks: int) -> Iterator[HangDrill]:
+    """Begin to hang a job of so many ranks in `folder`, which is not there yet."""
     culprit = ranks - 1
     words = ["hang", "--run", str(folder), "--ranks", str(ranks), "--mode", _MODE, "--culprit", str(culprit)]
     log = folder.with_name(f"{folder.name}.log")
     with _verb(words, log) as process:
-        try:
-            process.wait(_HANG_WITHIN_S)
-        except subprocess.TimeoutExpired:
-            return HangDrilled(why_not=f"the drill was not over within {_HANG_WITHIN_S:.0f} s")
-    return hang_drilled(_answer(log), culprit, prefix, _last(log))
+        yield HangDrill(process, log, culprit)
 
 
-def hang_drilled(answer: dict[str, Any] | None, culprit: int, prefix: str, said: str = "") -> HangDrilled:
+def hang_drilled(answer: dict[str, Any] | None, culprit: int, said: str = "") -> HangDrilled:
     """What the verb's JSON says; None where there is none, and then what it said last."""
     if answer is None:
         return HangDrilled(why_not=f"the drill did not run: {said or 'it said nothing'}")
@@ -52,7 +64,6 @@ def hang_drilled(answer: dict[str, Any] | None, culprit: int, prefix: str, said:
         cause=str(answer.get("cause") or ""),
         there=len(dumps.get("there") or ()),
         missing=missing,
-        prefix=prefix,
     )
 
 

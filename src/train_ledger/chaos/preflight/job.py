@@ -11,6 +11,7 @@ starts it; with the stage "kill" one rank ends itself by SIGKILL once, and the l
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import signal
@@ -34,7 +35,7 @@ __all__ = ["SLOW_STEPS", "STAGES", "STEADY_STEPS", "main", "measure"]
 
 STAGES = ("gpu", "bandwidth", "clocks", "restore", "kill", "layout", "steps", "slow", "trace", "tamper")
 STEADY_STEPS = 100
-SLOW_STEPS = 60
+SLOW_STEPS = 45
 _WARM_UP_STEPS = 5
 _SAVE_AT = 8
 _ON_TO = 14
@@ -138,9 +139,29 @@ class _Rank:
                 "recorder": [[it.level, it.message] for it in flight.check(os.environ, self._rank)],
             }
         )
+        if not self._restarts:
+            self._tell(dump_place=self._dump_place())
         for stage in STAGES if not self._restarts else STAGES[STAGES.index("restore") :]:
             if stage in self._stages:
                 getattr(self, f"_do_{stage}")()
+
+    def _dump_place(self) -> dict[str, Any]:
+        """Whether this rank can write where torch will dump, and whether rank 0 sees what all wrote there."""
+        import torch.distributed as dist
+
+        prefix = flight.dump_prefix(os.environ)
+        probes = [Path(f"{prefix}{rank}.preflight") for rank in range(dist.get_world_size())]
+        error = ""
+        try:
+            probes[self._rank].write_bytes(b"preflight")
+        except OSError as refused:
+            error = refused.strerror or str(refused)
+        dist.barrier()
+        unseen = [rank for rank, probe in enumerate(probes) if not probe.exists()] if self._rank == 0 else []
+        dist.barrier()
+        with contextlib.suppress(OSError):
+            probes[self._rank].unlink()
+        return {"prefix": prefix, "error": error, "unseen": unseen}
 
     def _do_gpu(self) -> None:
         if self._device.type == "cuda":
@@ -243,8 +264,6 @@ class _Rank:
 
     def _do_trace(self) -> None:
         """A profile of a few steps on rank 0, in which the others take part."""
-        import contextlib
-
         import torch
         from torch.profiler import ProfilerActivity, profile
 

@@ -23,10 +23,11 @@ from train_ledger.chaos.preflight.job import STAGES
 from train_ledger.chaos.preflight.launch import run_job
 from train_ledger.config import Config
 from train_ledger.ops import preflight as room
+from train_ledger.ops.coverage import Coverage, coverage
 from train_ledger.ops.preflight import Check, ItemAnswer, Preflight
 from train_ledger.ops.slow import look_at
+from train_ledger.render import moment
 from train_ledger.run_dir import RunDir, RunDirError
-from train_ledger.signals import flight
 
 __all__ = ["MEASURED", "STAGES_OF", "Wanted", "preflight"]
 
@@ -83,6 +84,7 @@ def preflight(
             where=tried.where,
             items=items,
             not_asked=tuple(it.title for it in room.ITEMS if it.key not in wanted.items),
+            coverage=_coverage(run_dir, config),
         )
 
 
@@ -125,6 +127,13 @@ _TOLD_IN: Mapping[str, str] = {
 """The stage without which there is nothing to say of an item."""
 
 
+def _coverage(run_dir: RunDir | None, config: Config) -> Coverage | None:
+    """Which causes could be told of the run by what arrives of it, where something does."""
+    if run_dir is None or not any(run_dir.signal_files()):
+        return None
+    return coverage(run_dir, config)
+
+
 class _Trying:
     """What was found so far, of which each item's checks are made."""
 
@@ -160,7 +169,15 @@ class _Trying:
         hosts = len({it.environment.host for it in figures.values()})
         on = one.host if hosts == 1 else f"{hosts} hosts"
         gpu = next((it.gpu.name for it in figures.values() if it.gpu is not None), "")
-        return f"{len(figures)} ranks over {one.backend} on {on}{f', {gpu}' if gpu else ', without a GPU'}"
+        device = f", {gpu}" if gpu else ", without a GPU"
+        return f"{len(figures)} ranks over {one.backend} on {on}{device}{self._measured_at()}"
+
+    def _measured_at(self) -> str:
+        """When the cluster measured, which may be long ago."""
+        if not self._far or self._wanted.cluster_only:
+            return ""
+        newest_t = max(path.stat().st_mtime for path in self._cluster.glob("rank_*.json"))
+        return f"; measured together at {moment(newest_t)}"
 
     def run(self) -> None:
         """The job and the drills, the page drill beside them."""
@@ -174,8 +191,7 @@ class _Trying:
                     drills.page_drill(self._folder, run, prometheus=by_prometheus, ring=self._wanted.ring)
                 )
             if self._has_torch and not self._wanted.cluster_only:
-                self._run_job()
-                self._run_hang_drill()
+                self._run_job_and_hang()
             if page is not None:
                 self._say("page drill: waiting for its end")
                 self._pages, self._no_page = page.result()
@@ -201,12 +217,20 @@ class _Trying:
             shutil.rmtree(kept, ignore_errors=True)
             shutil.copytree(self._job / "logs", kept, dirs_exist_ok=True)
 
-    def _run_hang_drill(self) -> None:
-        if "recorder" in self._wanted.items:
-            self._say("hang drill: one rank does not come to a collective")
-            prefix = flight.dump_prefix(os.environ) if _says_where_to_dump() else ""
-            ranks = max(self._ranks, 2) if gpus_here() >= self._ranks else _HUNG_CPU_RANKS
-            self._hang = drills.hang_drill(self._folder / "hang", ranks, prefix)
+    def _run_job_and_hang(self) -> None:
+        """One after the other on GPUs; on processors at once: the one mostly waits while the other works."""
+        if "recorder" not in self._wanted.items:
+            self._run_job()
+            return
+        on_gpu = gpus_here() >= self._ranks
+        if on_gpu:
+            self._run_job()
+        self._say("hang drill: one rank does not come to a collective")
+        ranks = max(self._ranks, 2) if on_gpu else _HUNG_CPU_RANKS
+        with drills.hang_drill(self._folder / "hang", ranks) as drill:
+            if not on_gpu:
+                self._run_job()
+            self._hang = drill.result()
 
     def _keep_trace(self) -> None:
         """Out of the work folder, which goes."""
@@ -337,7 +361,3 @@ class _Trying:
 _CHECKS: Mapping[str, Callable[[_Trying], Iterator[Check]]] = {
     item.key: getattr(_Trying, f"_{item.key}") for item in room.ITEMS
 }
-
-
-def _says_where_to_dump() -> bool:
-    return any(os.environ.get(it) for it in ("TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE"))

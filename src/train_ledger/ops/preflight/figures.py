@@ -17,6 +17,7 @@ from train_ledger.run_dir import read_small
 
 __all__ = [
     "Clocks",
+    "DumpPlace",
     "Environment",
     "GpuTest",
     "Layout",
@@ -36,7 +37,7 @@ _RANK_FILE = re.compile(r"rank_(\d+)\.json\Z", re.ASCII)
 
 
 class Environment(msgspec.Struct, frozen=True):
-    """Where a rank ran; `recorder` is what its environment does to the recorder, [level, words] each."""
+    """Where a rank ran; `recorder` is what its environment does to the recorder: [level, words]."""
 
     host: str
     ranks: int
@@ -44,6 +45,14 @@ class Environment(msgspec.Struct, frozen=True):
     device: str
     restarts: int = 0
     recorder: tuple[tuple[str, str], ...] = ()
+
+
+class DumpPlace(msgspec.Struct, frozen=True):
+    """Where torch dumps, before the rank; why this rank cannot write there; whose rank 0 does not see."""
+
+    prefix: str
+    error: str = ""
+    unseen: tuple[int, ...] = ()
 
 
 class GpuTest(msgspec.Struct, frozen=True):
@@ -134,6 +143,7 @@ class RankFigures(msgspec.Struct, frozen=True):
     """All that one rank found; a stage that was not done is None."""
 
     environment: Environment
+    dump_place: DumpPlace | None = None
     gpu: GpuTest | None = None
     bandwidth: tuple[Link, ...] | None = None
     nic_bytes_per_s: float | None = None

@@ -17,10 +17,7 @@ _ABOUT = ("TORCH_", "NCCL_")
 
 @dataclass(frozen=True, slots=True)
 class HangDrilled:
-    """How the hang drill went; `missing` are ranks without a dump and why, `why_not` why it did not run.
-
-    `prefix` is where production's dumps go, before the rank.
-    """
+    """How the hang drill went; `missing` are ranks without a dump and why, `why_not` why it did not run."""
 
     right: bool = False
     planted: int = 0
@@ -28,7 +25,6 @@ class HangDrilled:
     cause: str = ""
     there: int = 0
     missing: tuple[str, ...] = ()
-    prefix: str = ""
     why_not: str = ""
 
 
@@ -37,6 +33,7 @@ def recorder_checks(
 ) -> Iterator[Check]:
     """The variables of every rank that ran here, those of the run's own ranks, and the drill."""
     yield _variables(figures)
+    yield _place(figures)
     yield _of_own(own)
     yield from _drill(drilled)
 
@@ -54,6 +51,23 @@ def _variables(figures: Mapping[int, RankFigures]) -> Check:
         said = "; ".join(f"{ranks_in_brief(ranks)}: {words}" for words, ranks in by_words.items())
         return failed(name, said, "mend the variables in the job's environment, then run this again")
     return passed(name, f"as they should be on all {len(figures)} ranks, and the dump path can be written")
+
+
+def _place(figures: Mapping[int, RankFigures]) -> Check:
+    """Where torch's own watchdog writes, in this environment."""
+    name = "dump path"
+    places = {rank: it.dump_place for rank, it in figures.items() if it.dump_place is not None}
+    if not places:
+        return not_possible(name, "no rank ran here", "leave in an item that runs a job, as faults")
+    prefix = next(iter(places.values())).prefix
+    if refused := {rank: it for rank, it in places.items() if it.error}:
+        first = next(iter(refused.values()))
+        said = f"{ranks_in_brief(refused)} cannot write {first.prefix}RANK: {first.error}"
+        return failed(name, said, "make the folder on every host, and give the job's user the right to write")
+    if unseen := [rank for it in places.values() for rank in it.unseen]:
+        said = f"what {ranks_in_brief(unseen)} wrote to {prefix}RANK is not seen from rank 0's host"
+        return failed(name, said, "name a folder that all hosts share: TORCH_FR_DUMP_TEMP_FILE")
+    return passed(name, f"each of {len(places)} ranks wrote to {prefix}RANK, and rank 0 saw them all")
 
 
 def _of_own(own: OwnRun | None) -> Check:
@@ -81,12 +95,11 @@ def _drill(drilled: HangDrilled | None) -> Iterator[Check]:
         why = drilled.why_not if drilled is not None else "the drill was not run"
         yield not_possible("drill", why, "train-ledger drill hang, where your training runs")
         return
-    place = f"in {drilled.prefix}RANK" if drilled.prefix else "in the run directory"
     if drilled.missing:
-        said = f"{drilled.there} dumps {place}; missing: {'; '.join(drilled.missing[:4])}"
-        yield failed("dumps", said, "the path must be there, writable and shared on every host")
+        said = f"{drilled.there} dumps; missing: {'; '.join(drilled.missing[:4])}"
+        yield failed("dumps", said, "see the drill's own words: train-ledger drill hang --mode sleep")
     else:
-        yield passed("dumps", f"all {drilled.there} ranks' dumps were there {place} while the job lived")
+        yield passed("dumps", f"all {drilled.there} ranks' dumps were collected while the job lived")
     named = ranks_in_brief(drilled.named) if drilled.named else "nobody"
     said = (
         f"rank {drilled.planted} was hung on purpose, and named was {named} ({drilled.cause or 'no verdict'})"

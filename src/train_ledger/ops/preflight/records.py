@@ -5,9 +5,10 @@ An item of the list consists of checks, and each of them passes, fails, or is no
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
+
+from train_ledger.ops.coverage import Coverage
 
 __all__ = [
     "Check",
@@ -85,7 +86,7 @@ class Preflight:
 
     `run` is the run directory, None where there is none; `where` says in words what it was tried on;
     `not_asked` are the titles of the items that were left out on request. `coverage` is what
-    `train-ledger coverage` answers of the run, None where it was not asked.
+    `train-ledger coverage` answers of the run, None where nothing of it arrives; it decides nothing here.
     """
 
     run: str | None
@@ -94,7 +95,7 @@ class Preflight:
     where: str
     items: tuple[ItemAnswer, ...]
     not_asked: tuple[str, ...] = ()
-    coverage: Mapping[str, Any] | None = field(default=None)
+    coverage: Coverage | None = None
 
     @property
     def verdict(self) -> Verdict:

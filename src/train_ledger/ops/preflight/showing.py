@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+from train_ledger.answer import to_json
 from train_ledger.ops.preflight.records import ItemAnswer, Preflight
 from train_ledger.render import duration, moment
 from train_ledger.render.preflight import (
@@ -21,7 +21,7 @@ __all__ = ["as_object", "as_page", "as_terminal"]
 
 def as_object(answer: Preflight) -> Mapping[str, Any]:
     """For JSON: the records, and the verdict of each item and of the whole."""
-    plain = dataclasses.asdict(answer)
+    plain = to_json(answer)
     items = [
         {
             **{name: value for name, value in of.items() if name != "checks"},
@@ -48,9 +48,15 @@ def _shown(answer: Preflight) -> PreflightShown:
     about.append(("at", f"{moment(answer.began_t)}, for {duration(answer.took_s)}"))
     if answer.not_asked:
         about.append(("not asked", ", ".join(answer.not_asked)))
-    return PreflightShown(
-        _headline(answer), answer.verdict, tuple(about), tuple(_item(item) for item in answer.items)
-    )
+    items = tuple(_item(item) for item in answer.items)
+    return PreflightShown(_headline(answer), answer.verdict, tuple(about), items, _coverage(answer))
+
+
+def _coverage(answer: Preflight) -> tuple[str, ...]:
+    """What could be told of a fault by the signals that arrive, as `coverage` says it first."""
+    if answer.coverage is None:
+        return ()
+    return (*answer.coverage.verdicts, f"every cause and signal: train-ledger coverage {answer.run}")
 
 
 def _item(item: ItemAnswer) -> ItemRows:
