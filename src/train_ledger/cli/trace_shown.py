@@ -121,15 +121,22 @@ def _bubbles(found: Breakdown) -> Iterator[str]:
     for rank, it in list(told.items())[:_MOST_RANKS]:
         whole, excess = it.total.window_ns or 1, it.bubble_excess_ns or 0
         by_schedule = (it.bubble_by_schedule_ns or 0) / whole
-        beyond = (
-            f"{excess / whole:+.1%}: stages out of balance" if excess > _COUNTS * whole else "as it should"
-        )
-        yield f"rank {rank}: the schedule alone idles {by_schedule:.1%} of a step; here {beyond}"
+        yield f"rank {rank}: the schedule alone idles {by_schedule:.1%} of a step; {_beyond(excess / whole)}"
     if len(told) > 1 and any(
         (it.bubble_excess_ns or 0) > _COUNTS * it.total.window_ns for it in told.values()
     ):
         rank = max(told, key=lambda one: told[one].total.buckets_ns["compute"] or 0)
         yield f"rank {rank} computes longest: of these the stage that the others wait for"
+
+
+def _beyond(excess: float) -> str:
+    """What a bubble says that is so much longer than the schedule's, as a part of the step."""
+    if excess > _COUNTS:
+        return f"here {excess:+.1%}: stages out of balance"
+    if excess < -_COUNTS:
+        why = "it computes longer than the others, or all it receives waits, and is in comm_exposed"
+        return f"here {excess:+.1%}: {why}"
+    return "here as it should"
 
 
 def _remarks(degraded: tuple[Degraded, ...]) -> Iterator[str]:
