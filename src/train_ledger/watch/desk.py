@@ -37,7 +37,7 @@ from train_ledger.watch.messages import (
 from train_ledger.watch.recall import Place, Recall, as_place
 from train_ledger.watch.records import write_draft, write_records
 from train_ledger.watch.recovery_words import came_back
-from train_ledger.watch.respond import FirstAnswers, living, respond
+from train_ledger.watch.respond import Answering, FirstAnswers, living, respond
 
 __all__ = ["Desk"]
 
@@ -45,13 +45,25 @@ _NOBODY = "nobody is told: [notify] in train-ledger.toml names no urls and no co
 
 
 class Desk:
-    """Answers and messages of one run's incidents, on from where an earlier keeper stood (`before`)."""
+    """Answers and messages of one run's incidents, on from where an earlier keeper stood (`before`).
 
-    def __init__(self, run_dir: RunDir, config: Config, run_name: str, book: Book, before: Recall) -> None:
+    `answers` finds the first answers; None: those of ranks that can be asked from here.
+    """
+
+    def __init__(
+        self,
+        run_dir: RunDir,
+        config: Config,
+        run_name: str,
+        book: Book,
+        before: Recall,
+        answers: Answering | None = None,
+    ) -> None:
         self._run_dir = run_dir
         self._config = config
         self.run_name = run_name
         self._book = book
+        self._answers = answers
         self._outbox = Outbox(run_dir.ledger / "outbox")
         self._workers = ThreadPoolExecutor(1, thread_name_prefix="first answers")
         self._ending = threading.Event()
@@ -157,7 +169,9 @@ class Desk:
                 "response_started", incident=incident.id, living=len(living(state)), on_page=on_page
             )
             request = f"{incident.id}-{state.attempt}-{state.step}"
-            future = self._workers.submit(respond, self._run_dir, self._config, state, request, self._ending)
+            future = self._workers.submit(
+                self._answers or respond, self._run_dir, self._config, state, request, self._ending
+            )
             self._answering[incident.id] = place, future
         elif self._answering[incident.id][1].done():
             self._note_answers(incident, state, *self._answering.pop(incident.id))

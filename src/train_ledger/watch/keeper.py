@@ -24,6 +24,7 @@ from train_ledger.watch.console import Console
 from train_ledger.watch.course_notes import CourseNotes
 from train_ledger.watch.desk import Desk
 from train_ledger.watch.recall import recall
+from train_ledger.watch.respond import Answering
 from train_ledger.watch.roster import Roster
 from train_ledger.watch.sight import Sight
 from train_ledger.watch.trace_schedule import TraceSchedule
@@ -52,7 +53,12 @@ class Keeper:
     """
 
     def __init__(
-        self, run_dir: RunDir, config: Config, console: Console, clock: RunClock | None = None
+        self,
+        run_dir: RunDir,
+        config: Config,
+        console: Console,
+        clock: RunClock | None = None,
+        answers: Answering | None = None,
     ) -> None:
         self.run_dir = run_dir
         run = run_dir.read_run()
@@ -72,7 +78,7 @@ class Keeper:
         self._judge = Judge(RULES, config)
         self._judge.restore(before.open_alerts)
         self._incidents = before.incidents
-        self._desk = Desk(run_dir, config, self.run_name, self._book, before)
+        self._desk = Desk(run_dir, config, self.run_name, self._book, before, answers)
         self._traces = TraceSchedule(run_dir, config.trace, self._book.record)
         self._course = CourseNotes(self._book, before)
         self._not_understood = before.unknown
@@ -109,7 +115,7 @@ class Keeper:
         self._read()
         if not self._caught_up:
             return  # half a history has no step clock to judge by
-        self.state = self._sight.seen(self._fold.state(self._now()))
+        self.state = self._sight.seen(self._look())
         self._course.take(self.state)
         transitions = self._judge.evaluate(self.state)
         actions = self._incidents.apply(transitions, self.state.t)
@@ -124,6 +130,10 @@ class Keeper:
         self._desk.tell_digest(self.state)
         self._desk.note_outcomes()
         self._traces.attend(self.state, is_troubled=bool(self.open_incidents))
+
+    def _look(self) -> RunState:
+        """The run as known now."""
+        return self._fold.state(self._now())
 
     @property
     def open_alerts(self) -> tuple[Alert, ...]:

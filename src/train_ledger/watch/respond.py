@@ -10,7 +10,7 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from train_ledger.answer import Diagnosis
@@ -22,7 +22,7 @@ from train_ledger.ops.collect import Asking, Dumps, await_dumps, request_dumps
 from train_ledger.render import Picture, ranks_in_words
 from train_ledger.run_dir import RunDir
 
-__all__ = ["Collected", "FirstAnswers", "collect", "living", "respond"]
+__all__ = ["Answering", "Collected", "FirstAnswers", "collect", "living", "respond"]
 
 _MOST_SAID = 4
 
@@ -62,6 +62,10 @@ class FirstAnswers:
         taken = self.collected
         said = f"{len(taken.dumped)} dumps and {len(taken.stacked)} stacks in {taken.took_s:.1f} s"
         return "; ".join([said, *taken.missing[:_MOST_SAID]])
+
+
+Answering = Callable[[RunDir, Config, RunState, str, threading.Event | None], FirstAnswers]
+"""Finds the first answers, as `respond` does."""
 
 
 def respond(
