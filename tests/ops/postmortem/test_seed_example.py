@@ -146,3 +146,17 @@ def test_a_word_of_a_person_does_nothing_in_the_draft_either(tmp_path: Path) -> 
     for active in ("<script>", "[a](b)", "\x1b"):
         assert active not in as_markdown(found)
     assert "<script>x" not in as_html(report_of_postmortem(found))
+
+
+def test_without_first_answers_the_draft_looks_back_itself(tmp_path: Path) -> None:
+    run = make_run(tmp_path)
+    kept = [line for line in run.journal.read_text().splitlines() if '"verdict"' not in line]
+    run.journal.write_text("\n".join(kept) + "\n")
+    found = postmortem(run, config.load(run))
+    cause = next(part for part in found.parts if part.heading == "Root cause")
+    assert cause.lines[0].startswith("hardware.xid: ")
+    assert "found by this draft, as known at 2026-11-30 03:10:20 UTC" in cause.lines[1]
+    assert round((found.split.whole_s or 0) / 60) == 67
+    short = postmortem(run, config.load(run), of_journal_alone=True)
+    assert short.split.stood_t is None
+    assert "in all: not known" in as_markdown(short)

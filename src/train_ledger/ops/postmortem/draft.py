@@ -16,6 +16,7 @@ from train_ledger.config import Config
 from train_ledger.ledger.accounts import PARTS, Accounts
 from train_ledger.ledger.notes import Note, Notes, read_notes
 from train_ledger.ops.account import account
+from train_ledger.ops.postmortem.afterwards import with_verdict
 from train_ledger.ops.postmortem.detection import Detection, detection
 from train_ledger.ops.postmortem.improvements import does_not_add_up, to_improve, went_well
 from train_ledger.ops.postmortem.incident import Incident, incident_of
@@ -25,7 +26,7 @@ from train_ledger.ops.postmortem.moment import Moment, day, in_order
 from train_ledger.ops.postmortem.split import Split, split
 from train_ledger.ops.postmortem.stretch import Window
 from train_ledger.ops.postmortem.witnesses import Witnesses, witnesses_of
-from train_ledger.render import duration
+from train_ledger.render import duration, moment
 from train_ledger.run_dir import RunDir
 
 __all__ = ["Part", "Postmortem", "postmortem"]
@@ -90,6 +91,8 @@ def postmortem(
     where run.json cannot be used, and JournalError where the journal cannot be read.
     """
     found = incident_of(run_dir, incident)
+    if not of_journal_alone:
+        found = with_verdict(found, run_dir, config)
     notes = read_notes(run_dir)
     accounts = None if of_journal_alone else account(run_dir, config)
     own_notes = _of_the_time(notes, found)
@@ -163,7 +166,11 @@ def _marks(recovery: Split, verdict: Diagnosis, line: int | None, witnesses: Wit
     """What is calculated and stands in no line: the last step, the first after it, the step once reached."""
     by = "the run's clock"
     step = "" if verdict.since_step is None else f" (step {verdict.since_step})"
-    told = "the accounts" if line is None else f"the verdict, ledger/journal.jsonl:{line}"
+    told = (
+        "the accounts, or a look back at the run directory"
+        if line is None
+        else f"the verdict, ledger/journal.jsonl:{line}"
+    )
     yield Moment(recovery.stood_t, f"last step completed{step}", told, by)
     yield from witnesses.last_steps
     if recovery.recoveries and recovery.first_step_t is not None:
@@ -185,7 +192,7 @@ def _title(it: _Material) -> str:
 
 def _parts(it: _Material) -> Iterable[Part]:
     yield Part("Impact", tuple(it.loss.told(it.split)), _back(it.split))
-    yield Part("Root cause", tuple(_cause(it.verdict)), ("why it could happen",))
+    yield Part("Root cause", tuple(_cause(it.verdict, it.incident.found_at)), ("why it could happen",))
     yield Part("Detection", tuple(it.detection.told()) or ("not known: no record says since when",))
     yield Part("Recovery", tuple(_recovery(it)))
     wrong = tuple(does_not_add_up(it.split, it.step_time_s))
@@ -205,9 +212,11 @@ def _back(recovery: Split) -> tuple[str, ...]:
     )
 
 
-def _cause(verdict: Diagnosis) -> Iterable[str]:
+def _cause(verdict: Diagnosis, found_at: float | None) -> Iterable[str]:
     meaning = answer.CAUSES.get(verdict.cause, "not a known code")
     yield f"{verdict.cause}: {meaning}; confidence {verdict.confidence}"
+    if found_at is not None:
+        yield f"found by this draft, as known at {moment(found_at)}: no first answers were taken at the time"
     yield from verdict.evidence
     yield from (f"ruled out: {it.cause} – {it.by}" for it in verdict.ruled_out)
     yield from (f"not observed: {line}" for line in verdict.not_observed)

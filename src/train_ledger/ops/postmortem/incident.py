@@ -33,7 +33,8 @@ class Happened:
 class Incident:
     """An incident and what was journalled from its first entry to its last, or until now.
 
-    `left_out` counts lines that could not be read, `not_understood` values that made no sense.
+    `left_out` counts lines that could not be read, `not_understood` values that made no sense. `found_later`
+    is a verdict that nobody asked for at the time, as known at `found_at`.
     """
 
     id: str
@@ -41,11 +42,13 @@ class Incident:
     is_closed: bool
     left_out: int = 0
     not_understood: int = 0
+    found_later: Diagnosis | None = None
+    found_at: float | None = None
 
     @property
     def verdict(self) -> Diagnosis | None:
         """The last one: what was found while it was looked at again is nearest the truth."""
-        return next((it.verdict for it in reversed(self.happened) if it.verdict), None)
+        return next((it.verdict for it in reversed(self.happened) if it.verdict), self.found_later)
 
     @property
     def verdict_line(self) -> int | None:

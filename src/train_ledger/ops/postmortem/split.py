@@ -7,6 +7,7 @@ they have it, else from the accounts; where neither has, the two parts beside it
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -18,6 +19,7 @@ from train_ledger.ops.postmortem.incident import Happened, Incident
 __all__ = ["Split", "split"]
 
 _SLACK_S = 60.0
+_LONGEST_LIMIT_S = 3600.0
 _ENDS = ("noticed", "dumped", "decided", "started", "loaded", "over")
 """The mark that ends each of `PARTS`."""
 
@@ -27,7 +29,8 @@ class Split:
     """When the run stood still and each mark after it (unix s, None: not known), and seconds of each part.
 
     `first_step_t` is when the new attempt completed a step. `redone_steps` is None where nothing tells;
-    `recoveries` are the accounts' own that lie in the incident. `loss_joins_on` and `data_agrees` are as there.
+    `recoveries` are the accounts' own that lie in the incident, and `loss_joins_on` and `data_agrees` are as
+    there.
     """
 
     stood_t: float | None
@@ -64,7 +67,7 @@ def split(incident: Incident, notes: Iterable[Note], accounts: Accounts | None) 
     verdict = incident.verdict
     found_t = verdict.since_t if verdict else None
     own = _recoveries(incident, found_t, accounts)
-    stood_t = found_t if found_t is not None else own[0].interruption.t if own else None
+    stood_t = found_t if found_t is not None else _interrupted_t(incident, own, accounts)
     told = _told(incident, notes, stood_t)
     counted = _counted(own[0]) if own else {}
     marks: dict[str, float | None] = {}
@@ -104,11 +107,27 @@ def _judged(counted: bool | None, told: object) -> bool | None:
 
 def _recoveries(incident: Incident, stood_t: float | None, accounts: Accounts | None) -> tuple[Recovery, ...]:
     """Those that began after the run stood still and before the incident was over."""
-    begin = stood_t if stood_t is not None else incident.opened_t
-    if accounts is None or begin is None:
+    if accounts is None:
         return ()
-    end = incident.last_t if incident.is_closed and incident.last_t is not None else float("inf")
-    return tuple(it for it in accounts.recoveries if begin - _SLACK_S <= it.interruption.t <= end)
+    begin, end = _bounds(incident, stood_t)
+    return tuple(it for it in accounts.recoveries if begin <= it.interruption.t <= end)
+
+
+def _bounds(incident: Incident, stood_t: float | None) -> tuple[float, float]:
+    """Of when the run can have stood still: an alert comes no later than the longest of the limits."""
+    opened_t = incident.opened_t
+    begin = stood_t - _SLACK_S if stood_t is not None else (opened_t or math.inf) - _LONGEST_LIMIT_S
+    is_over = incident.is_closed and incident.last_t is not None
+    return begin, incident.last_t or math.inf if is_over else math.inf
+
+
+def _interrupted_t(incident: Incident, own: Sequence[Recovery], accounts: Accounts | None) -> float | None:
+    """When the run was interrupted by the accounts, where no verdict says since when it stood still."""
+    if own:
+        return own[0].interruption.t
+    begin, end = _bounds(incident, None)
+    stops = accounts.interruptions if accounts else ()
+    return next((it.t for it in stops if begin <= it.t <= end), None)
 
 
 def _told(incident: Incident, notes: Iterable[Note], stood_t: float | None) -> dict[str, float | None]:
