@@ -19,6 +19,9 @@ _ALWAYS_LIVE = ("sleep", "loader", "exhausted", "order_swap", "exception", "lock
 
 _ONE_IS_ENOUGH = {"loader": 3, "order_swap": 0, "exception": 0, "lock_gil": 3}
 """Told by a stack, an order or an exception, whichever rank it is; the others are told by majority."""
+_VERDICT_WITHIN_S = 20.0
+"""From the page to the verdict, with nobody there: of a living job of four ranks."""
+
 PLANTED = [
     (mode, culprit) for mode in MODES for culprit in (0, 3) if _ONE_IS_ENOUGH.get(mode, culprit) == culprit
 ]
@@ -42,7 +45,11 @@ def test_the_planted_rank_is_named(tmp_path, mode, culprit):
     assert outcome["pages_received"] == 1
     assert outcome["job_start_to_verdict_s"] <= 60
     run = RunDir(tmp_path / "run")
-    verdict = next(e for e in journal.read(run.journal).entries if e["kind"] == "verdict")["diagnosis"]
+    entries = journal.read(run.journal).entries
+    paged_t = next(e["t"] for e in entries if e["kind"] == "alert_fired" and e["level"] == "page")
+    found = next(e for e in entries if e["kind"] == "verdict")
+    assert found["t"] - paged_t <= _VERDICT_WITHIN_S, log
+    verdict = found["diagnosis"]
     assert verdict["impact"]["wall_s"] > 0
     assert verdict["impact"]["gpu_hours"] is None  # it trains on the CPU
     assert verdict["next"]

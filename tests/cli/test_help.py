@@ -25,6 +25,7 @@ VERBS = {
     "slow",
     "read",
     "watch",
+    "respond",
     "top",
     "export",
     "deploy",

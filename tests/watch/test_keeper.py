@@ -1,5 +1,6 @@
 import json
 import threading
+from dataclasses import replace
 
 import pytest
 
@@ -300,3 +301,77 @@ def test_a_run_json_that_comes_later_names_the_run_in_messages_and_state(tmp_pat
     assert watched.keeper.state.run == "big"
     assert watched.keeper.state.world_size == 8
     assert "big" in json.dumps(watched.messages()[0])
+
+
+def test_nothing_is_asked_of_a_run_until_somebody_asks_for_it(tmp_path):
+    made = fleet.write(tmp_path / "r42", fault="exception", culprit=5, hosts=2, ranks_per_host=4)
+    watched = Watched(made, tmp_path, made.t)
+    watched.keeper.close()
+    watched.config = replace(watched.config, respond=Respond())
+    watched.keeper = watched.start()
+    watched.keeper.turn()
+    watched.turn_until(lambda: watched.told.exists() and watched.messages())
+    (page,) = watched.messages()
+    assert page["body"].splitlines()[-1].startswith(f"next: train-ledger respond {made.run_dir.path}")
+    assert "response_started" not in watched.kinds()
+    assert not list(made.run_dir.requests.glob("*"))
+    watched.turn_until(lambda: "notification_done" in watched.kinds())
+    assert list(made.run_dir.reports.glob("*.md"))  # the draft is written all the same
+    watched.clock.t = go_on(made, watched.clock.t, attempt=1, steps=range(40, 90), then_silent=200)
+    watched.turn_until(lambda: len(watched.messages()) == 2)
+    assert watched.messages()[1]["title"].startswith("r42: stands still again at step 89, attempt 1")
+    watched.keeper.close()
+
+
+def test_a_recovery_is_journalled_once_with_how_it_went_and_ends_the_incident(hung):
+    hung.turn_until(lambda: "notification_done" in hung.kinds())
+    hung.clock.t = go_on(hung.made, hung.clock.t, attempt=1, steps=range(40, 90), then_silent=0)
+    hung.keeper.turn()
+    (entry,) = hung.entries("recovered")
+    told = entry["recovery"]
+    assert (told["resumed_step"], told["reached"], told["redone_steps"]) == (40, 50, 11)
+    assert any("past step 50 again, 11 steps done once more" in line for line in hung.said)
+    moves = [(it["before"], it["state"], it["move"]) for it in hung.entries("state_changed")]
+    assert moves == [(None, "stalled", None), ("stalled", "running", "automatic")]
+    hung.keeper.close()
+    hung.keeper = hung.start()
+    for _ in range(40):
+        hung.clock.t = go_on(hung.made, hung.clock.t, attempt=1, steps=range(90, 91), then_silent=0)
+        hung.keeper.turn()
+    assert len(hung.entries("recovered")) == 1
+
+
+def test_hooks_act_on_the_verdict_and_the_page_says_so(tmp_path):
+    made = fleet.write(tmp_path / "r42", fault="hang", culprit=5, hosts=2, ranks_per_host=4)
+    fell_off_the_bus(made, 5)
+    watched = Watched(made, tmp_path, made.t)
+    watched.keeper.close()
+    does = {
+        it: ("sh", "-c", f"cat > '{tmp_path}/{it}.json'; echo {it} done") for it in ("exclude", "restart")
+    }
+    hooked = Respond(("diagnose",), exclude_command=does["exclude"], restart_command=does["restart"])
+    watched.config = replace(watched.config, respond=replace(hooked, dry_run=False))
+    watched.keeper = watched.start()
+    watched.turn_until(lambda: len(watched.entries("hook_done")) == 2 and watched.keeper.is_told)
+    watched.keeper.close()
+    (page,) = watched.messages()
+    assert page["title"] == "r42: GpuXidError – culprit: rank 5 (hardware.xid)"
+    assert page["body"].splitlines()[-2:] == [
+        "exclude_command is run: hardware.xid on node001, confidence high",
+        "restart_command waits: the node is being left out first",
+    ]
+    told = json.loads((tmp_path / "restart.json").read_text())
+    assert (told["hook"], told["ranks"], told["hosts"]) == ("restart", [5], ["node001"])
+    kinds = [it for it in watched.kinds() if it == "verdict" or it.startswith("hook_")]
+    assert kinds == ["verdict", "hook_decided", "hook_decided", "hook_done", "hook_decided", "hook_done"]
+    assert any("exclude_command ended with 0: exclude done" in line for line in watched.said)
+
+
+def fell_off_the_bus(made, rank):
+    """The kernel of the rank's node says so of its GPU."""
+    start = json.loads(made.run_dir.signals_of(rank).read_text().splitlines()[0])
+    pci = start["pci"].rsplit(".", 1)[0]
+    made.run_dir.hardware.mkdir()
+    said = f"NVRM: Xid (PCI:{pci}): 79, pid=7, GPU has fallen off the bus."
+    log = made.run_dir.hardware / f"{start['host']}.kern.log"
+    log.write_text(f"{made.fault_t:.3f} {start['host']} kernel: {said}\n")

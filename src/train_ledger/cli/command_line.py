@@ -36,6 +36,7 @@ from train_ledger.cli.rank import rank
 from train_ledger.cli.preflight import preflight
 from train_ledger.cli.read import read
 from train_ledger.cli.report import report
+from train_ledger.cli.respond import respond
 from train_ledger.cli.runbook import runbook
 from train_ledger.cli.slow import slow
 from train_ledger.cli.stacks import stacks
@@ -112,6 +113,7 @@ _VERBS = (
     slow,
     read,
     watch,
+    respond,
     top,
     export,
     deploy,

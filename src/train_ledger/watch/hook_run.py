@@ -7,7 +7,6 @@ writes into a file of its own, so that what it leaves running can go on writing 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import signal
 import subprocess
@@ -16,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from train_ledger.render import harmless
+from train_ledger.render import as_json, harmless
 
 __all__ = ["HookRun", "Outcome"]
 
@@ -36,7 +35,7 @@ class HookRun:
 
     def __init__(self, command: Sequence[str], told: Mapping[str, Any], log: Path, wait_s: float) -> None:
         self._command, self._wait_s, self._log = tuple(command), wait_s, log
-        self._told = json.dumps(told, allow_nan=False).encode()
+        self._told = as_json(told, indent=None).encode()
         self.outcome: Outcome | None = None
         self._thread = threading.Thread(target=self._run, name="hook", daemon=True)
         self._thread.start()

@@ -18,7 +18,7 @@ from train_ledger.watch.book import Book
 from train_ledger.watch.hook_policy import HOOKS, Decision, Done, Hook, decide, in_words
 from train_ledger.watch.hook_run import HookRun
 
-__all__ = ["Hooks", "command_of", "standing_words", "told_to_hook"]
+__all__ = ["Hooks", "command_of", "done_about", "standing_words", "told_to_hook"]
 
 _Key = tuple[str, str]
 """(incident, hook)"""
@@ -31,24 +31,10 @@ class Hooks:
         self, run_dir: RunDir, config: Config, book: Book, before: Iterable[Mapping[str, Any]]
     ) -> None:
         self._run_dir, self._config, self._book = run_dir, config, book
-        self._begun: set[_Key] = set()
-        self._codes: dict[_Key, int | None] = {}
+        self._begun, self._codes, self._said = _recalled(before)
         self._running: dict[_Key, HookRun] = {}
-        self._said: dict[_Key, tuple[object, str, str]] = {}
-        for entry in before:
-            self._recall(entry)
         for incident, hook in sorted(self._begun - self._codes.keys()):  # nothing is begun twice
             self._note_end(incident, hook, None, "the keeper that ran it was ended, and saw no end of it")
-
-    def _recall(self, entry: Mapping[str, Any]) -> None:
-        key = (str(entry.get("incident")), str(entry.get("hook")))
-        if entry.get("kind") == "hook_decided":
-            if entry.get("does") == "act" and not entry.get("dry_run"):
-                self._begun.add(key)
-            self._said[key] = (entry.get("verdict_t"), str(entry.get("does")), str(entry.get("why")))
-        elif entry.get("kind") == "hook_done":
-            code = entry.get("exit_code")
-            self._codes[key] = code if isinstance(code, int) else None
 
     def attend(self, incident: str, verdict: Mapping[str, Any], state: RunState, run: str) -> None:
         """Decide on the verdict entry of an open incident, whose run stands where it stood then."""
@@ -91,10 +77,7 @@ class Hooks:
             yield in_words(decision, dry_run=dry_run)
 
     def _done(self, incident: str) -> Done:
-        return Done(
-            frozenset(hook for it, hook in self._begun if it == incident),
-            {hook: code for (it, hook), code in self._codes.items() if it == incident},
-        )
+        return _done(incident, self._begun, self._codes)
 
     def _note(self, incident: str, verdict_t: object, decision: Decision) -> None:
         command = command_of(self._config, decision.hook)
@@ -112,6 +95,37 @@ class Hooks:
     def _note_end(self, incident: str, hook: str, exit_code: int | None, said: str) -> None:
         self._codes[(incident, hook)] = exit_code
         self._book.record("hook_done", incident=incident, hook=hook, exit_code=exit_code, said=said)
+
+
+def _recalled(
+    entries: Iterable[Mapping[str, Any]],
+) -> tuple[set[_Key], dict[_Key, int | None], dict[_Key, tuple[object, str, str]]]:
+    begun: set[_Key] = set()
+    codes: dict[_Key, int | None] = {}
+    said: dict[_Key, tuple[object, str, str]] = {}
+    for entry in entries:
+        key = (str(entry.get("incident")), str(entry.get("hook")))
+        if entry.get("kind") == "hook_decided":
+            if entry.get("does") == "act" and not entry.get("dry_run"):
+                begun.add(key)
+            said[key] = (entry.get("verdict_t"), str(entry.get("does")), str(entry.get("why")))
+        elif entry.get("kind") == "hook_done":
+            code = entry.get("exit_code")
+            codes[key] = code if isinstance(code, int) else None
+    return begun, codes, said
+
+
+def _done(incident: str, begun: Iterable[_Key], codes: Mapping[_Key, int | None]) -> Done:
+    return Done(
+        frozenset(hook for it, hook in begun if it == incident),
+        {hook: code for (it, hook), code in codes.items() if it == incident},
+    )
+
+
+def done_about(incident: str, entries: Iterable[Mapping[str, Any]]) -> Done:
+    """What hooks have done about an incident, by the journal's entries."""
+    begun, codes, _ = _recalled(entries)
+    return _done(incident, begun, codes)
 
 
 def command_of(config: Config, hook: Hook) -> tuple[str, ...]:
