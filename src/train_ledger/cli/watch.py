@@ -10,6 +10,7 @@ import typer
 
 if TYPE_CHECKING:
     from train_ledger.config import Config
+    from train_ledger.ops.prometheus import FollowedRun
     from train_ledger.run_dir import RunDir
 
 __all__ = ["watch"]
@@ -34,6 +35,23 @@ def watch(
             help="On a page take dumps and stacks and name the cause, whatever [respond] on_page says.",
         ),
     ] = False,
+    prometheus: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Follow the run through this Prometheus; RUN then holds the journal alone.",
+            show_default=False,
+        ),
+    ] = None,
+    name: Annotated[
+        str | None,
+        typer.Option(
+            "--run",
+            metavar="NAME",
+            help="What the run is called in Prometheus; its only run if none.",
+            show_default=False,
+        ),
+    ] = None,
     json: Annotated[
         bool, typer.Option("--json", help="Tell what happens as one JSON object a line.")
     ] = False,
@@ -44,13 +62,15 @@ def watch(
     takes dumps and stacks while the job lives, and the page says who is to blame. Ends by Ctrl-C, or with
     --until-verdict after the first verdict; the end of the run alone does not end it.
     One keeper watches one run; a second one says who holds it. Where no rank writes signals, the logs
-    in logs/ and structured_logs/ are followed until one does. Several runs stand on one page.
+    in logs/ and structured_logs/ are followed until one does. Several runs stand on one page. Without a
+    shared file system --prometheus tells of one run, and RUN is a folder here for its journal.
 
     \b
     Example:
       train-ledger watch runs/r42 --respond
       train-ledger watch runs/r41 runs/r42
       train-ledger watch runs/r42 --no-web --until-verdict --json
+      train-ledger watch kept/r42 --prometheus http://prometheus:9090 --run r42
     """
     from train_ledger.cli.output import show
     from train_ledger.cli.run_wanted import run_to_write
@@ -66,7 +86,23 @@ def watch(
         until_verdict=until_verdict,
         as_json=json,
         out=show,
+        followed=_followed(prometheus, name, settings),
     )
+
+
+def _followed(url: str | None, name: str | None, settings: list[tuple[RunDir, Config]]) -> FollowedRun | None:
+    """The run as a Prometheus tells it; None where none is named."""
+    from train_ledger.cli.leave import BadInputError
+
+    if url is None:
+        if name is not None:
+            raise BadInputError("--run names a run of a Prometheus; give --prometheus URL with it")
+        return None
+    if len(settings) > 1:
+        raise BadInputError("--prometheus tells of one run; give one RUN, a folder for its journal")
+    from train_ledger.ops.prometheus import FollowedRun
+
+    return FollowedRun(url, settings[0][1], name)
 
 
 def _each_once(paths: list[Path]) -> list[Path]:

@@ -15,7 +15,9 @@ from dataclasses import dataclass, replace
 from train_ledger.answer import ExitCode, cause_code
 from train_ledger.config import Config
 from train_ledger.ledger import KeeperLock
+from train_ledger.ops.prometheus import FollowedRun
 from train_ledger.run_dir import RunDir
+from train_ledger.watch.by_series import SeriesKeeper
 from train_ledger.watch.console import Console
 from train_ledger.watch.hooks import standing_words
 from train_ledger.watch.keeper import Keeper
@@ -37,17 +39,19 @@ def watch(
     until_verdict: bool = False,
     as_json: bool = False,
     out: Callable[[str], None] = print,
+    followed: FollowedRun | None = None,
 ) -> ExitCode:
     """Keep runs until interrupted, or with `until_verdict` until the first verdict or all runs' end.
 
     With `until_verdict` a verdict is asked for, even if nothing else is. `port` None serves no page, 0 takes
-    a free one. Of several runs each line says of which it is. Raises KeeperHeld where another keeper holds a
-    run, RunDirError where its files cannot be used, and OSError where the address is taken.
+    a free one. Of several runs each line says of which it is. `followed` is what a Prometheus tells of the
+    one run, whose directory then holds the journal alone. Raises KeeperHeld where another keeper holds a run,
+    RunDirError where its files cannot be used, and OSError where the address is taken.
     """
     with contextlib.ExitStack() as stack:
         kept = [
             stack.enter_context(
-                _kept(run_dir, config, until_verdict, _console(run_dir, config, runs, as_json, out))
+                _kept(run_dir, config, until_verdict, _console(run_dir, config, runs, as_json, out), followed)
             )
             for run_dir, config in runs
         ]
@@ -90,11 +94,13 @@ def _of_run(name: str, text: str) -> str:
 
 
 @contextlib.contextmanager
-def _kept(run_dir: RunDir, config: Config, until_verdict: bool, console: Console) -> Iterator[_Kept]:
-    if until_verdict and not config.respond.on_page:
+def _kept(
+    run_dir: RunDir, config: Config, until_verdict: bool, console: Console, followed: FollowedRun | None
+) -> Iterator[_Kept]:
+    if followed is not None or (until_verdict and not config.respond.on_page):
         config = replace(config, respond=replace(config.respond, on_page=("diagnose",)))
     with KeeperLock(run_dir.keeper_lock):
-        keeper = Keeper(run_dir, config, console)
+        keeper = _keeper(run_dir, config, console, followed)
         _say_how_it_stands(config, console)
         recording = NodeRecording(run_dir, config, console.remark)
         try:
@@ -102,6 +108,12 @@ def _kept(run_dir: RunDir, config: Config, until_verdict: bool, console: Console
         finally:
             recording.close()
             keeper.close()
+
+
+def _keeper(run_dir: RunDir, config: Config, console: Console, followed: FollowedRun | None) -> Keeper:
+    if followed is None:
+        return Keeper(run_dir, config, console)
+    return SeriesKeeper(run_dir, config, console, followed)
 
 
 def _say_how_it_stands(config: Config, console: Console) -> None:

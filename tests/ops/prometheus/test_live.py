@@ -253,3 +253,12 @@ def test_dumps_that_lie_beside_it_name_who_did_not_come(url: str, tmp_path: Path
         ("n1",),
         ("GPU-late-6",),
     )
+
+
+def test_a_keeper_follows_it_to_the_verdict(url: str, tmp_path: Path) -> None:
+    (tmp_path / "train-ledger.toml").write_text("[alerts]\nstall_floor_s = 4.0\n[hardware]\nrecord = false\n")
+    asked = ["--prometheus", url, "--run", "faulty", "--no-web", "--until-verdict"]
+    told = CliRunner().invoke(app, ["watch", str(tmp_path), *asked])
+    assert told.exit_code == 1, told.output
+    assert "page alert GpuXidError" in told.stdout
+    assert "verdict: hardware.xid" in told.stdout
