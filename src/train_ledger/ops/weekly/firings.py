@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from train_ledger.dash import Transition
+from train_ledger.ops.journal_values import moment
 
 __all__ = ["Firing", "Firings", "firings_of"]
 
@@ -56,8 +57,7 @@ def firings_of(entries: Iterable[Mapping[str, Any]]) -> Firings:
     unknown = 0
     for entry in entries:
         t = entry.get("t")
-        if first_t is None and isinstance(t, int | float):
-            first_t = float(t)
+        first_t = moment(t) if first_t is None else first_t
         if entry.get("kind") not in ("alert_fired", "alert_resolved"):
             continue
         try:
@@ -70,7 +70,10 @@ def firings_of(entries: Iterable[Mapping[str, Any]]) -> Firings:
 
 
 def _take(transition: Transition, open_: dict[Any, Firing], over: list[Firing]) -> None:
+    """Raises ValueError for a time that is none."""
     alert = transition.alert
+    if moment(transition.t) is None or moment(alert.fired_t) is None:
+        raise ValueError(transition.t)
     labels = {str(name): str(value) for name, value in alert.labels.items()}
     known = open_.get(alert.key)
     if transition.kind == "resolved":
@@ -79,7 +82,8 @@ def _take(transition: Transition, open_: dict[Any, Firing], over: list[Firing]) 
     elif known is None:
         since_t = min(alert.fired_t, transition.t)
         summary, inhibited = str(alert.summary), alert.inhibited
-        open_[alert.key] = Firing(alert.name, alert.level, labels, since_t, None, summary, inhibited)
+        name, level = str(alert.name), str(alert.level)
+        open_[alert.key] = Firing(name, level, labels, since_t, None, summary, bool(inhibited))
     else:
         told = known.inhibited and alert.inhibited
         open_[alert.key] = replace(known, summary=str(alert.summary), inhibited=told)
