@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from ops.cascades import Ranks
@@ -47,3 +49,24 @@ def test_a_healthy_run_is_so_at_every_moment_of_its_past(
     monkeypatch.setattr("train_ledger.ops.observing._PAST_BYTES", 1 << 14)
     found = diagnose(ranks.run, Config(), at=ranks.t - back)
     assert (found.state, found.cause) == ("running", "none")
+
+
+def test_restarts_in_quick_succession_are_seen_in_the_middle_of_long_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("WHOLE_BYTES", "_RANK_BYTES", "_PAST_BYTES"):
+        monkeypatch.setattr(f"train_ledger.ops.observing.{name}", 1 << 14)
+    ranks = Ranks(RunDir(tmp_path), 2)
+    ranks.start()
+    ranks.steps(600)
+    for attempt in (1, 2, 3, 4):
+        ranks.event("exception", type="OSError", message="[Errno 28] No space left on device")
+        ranks.t += 20
+        ranks.start(attempt, 300)
+        ranks.steps(290 if attempt < 4 else 5)
+    loop_t = ranks.t
+    ranks.steps(2000)
+    found = diagnose(ranks.run, Config(), at=loop_t)
+    assert found.cause == "restart_loop"
+    assert any("No space left on device" in line for line in found.evidence)
+    assert diagnose(ranks.run, Config(), at=ranks.t).cause == "none"

@@ -65,13 +65,9 @@ def of_loop(seen: Seen) -> Loop:
 
 
 def _deaths(seen: Seen, told: Told) -> list[_Death]:
-    """The attempts of the loop, each with what it died of: from the one that last came further than ever."""
+    """The attempts of the loop, each with what it died of."""
     attempts = seen.state.attempts
-    good = 0
-    for place, attempt in enumerate(attempts[1:], start=1):
-        before = reached_before(attempts, attempt.number)
-        if attempt.last_step is not None and (before is None or attempt.last_step > before):
-            good = place
+    good = _begin(seen)
     deaths = []
     for place in range(good, len(attempts)):
         is_last = place + 1 == len(attempts)
@@ -82,6 +78,19 @@ def _deaths(seen: Seen, told: Told) -> list[_Death]:
         some = tuple(it for it in some if it.t is None or it.t <= next_t or it.earliest_t != it.t)
         deaths.append(_Death(attempts[place], first_cause(_of_attempt(some, attempts[place]), seen.world)))
     return deaths
+
+
+def _begin(seen: Seen) -> int:
+    """The place of the attempt that died first: it came further than ever, or quick restarts follow it."""
+    attempts = seen.state.attempts
+    good = 0
+    for place, attempt in enumerate(attempts[1:], start=1):
+        before = reached_before(attempts, attempt.number)
+        if attempt.last_step is not None and (before is None or attempt.last_step > before):
+            good = place
+    since_t = seen.state.t - seen.config.alerts.restart_loop_window_s
+    quick = (place for place, it in enumerate(attempts) if place and it.started_t >= since_t)
+    return min(good, next(quick, good + 1) - 1)
 
 
 def _of_attempt(some: Iterable[Trouble], attempt: Attempt) -> tuple[Trouble, ...]:

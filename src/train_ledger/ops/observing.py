@@ -24,7 +24,7 @@ from train_ledger.run_dir import RunDir
 from train_ledger.slow.table import Until, read_table
 from train_ledger.sources import RunFacts, read_run
 
-__all__ = ["WHOLE_BYTES", "Observed", "observe", "read_state"]
+__all__ = ["WHOLE_BYTES", "Observed", "is_long", "observe", "read_state"]
 
 WHOLE_BYTES = 96 << 20
 """Two seconds' work. Of a thousand ranks it is two hundred lines of each, of eight thirty thousand."""
@@ -62,13 +62,13 @@ def observe(run_dir: RunDir, config: Config, at: float | None = None) -> Observe
     used.
     """
     run = run_dir.read_run()
-    if at is not None and _is_long(run_dir) and ends_after(run_dir, at):
+    if at is not None and is_long(run_dir) and ends_after(run_dir, at):
         folded = _long_past(run_dir, config, run, at)
     else:
         folded = _newest(run_dir, config, run)
         if at is not None and _newest_t(folded.fold, at) > at:
-            is_long = folded.left_out_bytes > 0 and not folded.by_logs
-            folded = _long_past(run_dir, config, run, at) if is_long else _past(run_dir, config, run, at)
+            has_gap = folded.left_out_bytes > 0 and not folded.by_logs
+            folded = _long_past(run_dir, config, run, at) if has_gap else _past(run_dir, config, run, at)
     state = folded.fold.state(folded.fold.carried(time.time()) if at is None else at)
     if folded.left_out_bytes and not folded.by_logs:
         # How much of all time was of use stands in the lines between, too, so that it is not known.
@@ -189,7 +189,7 @@ def _clock(fact: Fact) -> str | int | None:
     return fact.host if fact.host is not None else fact.rank or 0
 
 
-def _is_long(run_dir: RunDir) -> bool:
+def is_long(run_dir: RunDir) -> bool:
     """Whether its signals are more than is read whole."""
     size = 0
     for _, path in run_dir.signal_files():

@@ -12,7 +12,8 @@ from train_ledger.ledger import RunState
 from train_ledger.ops.deaths import ranks_here
 from train_ledger.ops.folders import as_run
 from train_ledger.ops.keeper_word import Stall, open_stall
-from train_ledger.ops.observing import observe
+from train_ledger.ops.observing import is_long, observe
+from train_ledger.ops.starts import with_all_starts
 from train_ledger.run_dir import RunDir
 
 __all__ = ["Seen", "look_at_run"]
@@ -77,6 +78,7 @@ def look_at_run(run_dir: RunDir, config: Config, at: float | None, state: RunSta
     stall: Stall | None = None
     if state is None:
         state, not_read = observe(run_dir, config, at)
+        state = with_all_starts(run_dir, state) if is_long(run_dir) else state
         stall = open_stall(run_dir, state, at) if state.by_logs else None
         if stall is not None and state.state not in _HUNG:
             state = stall.taken_over(state)

@@ -31,11 +31,15 @@ class EventsTold(NamedTuple):
     left_out_bytes: int = 0
 
 
-def events_told(run_dir: RunDir, names: frozenset[str] | None = None) -> EventsTold:
-    """The events of all signal files, those called `names` (None: all that are looked for here)."""
+def events_told(
+    run_dir: RunDir, names: frozenset[str] | None = None, of_rank: int | None = None
+) -> EventsTold:
+    """The events of all signal files, or of one rank's; those called `names` (None: all looked for here)."""
     found: list[Event] = []
     left_out, budget = 0, _MOST_BYTES
     for rank, path in run_dir.signal_files():
+        if of_rank not in (None, rank):
+            continue
         try:
             size = os.path.getsize(path)
             if size > budget or len(found) >= _MOST_EVENTS:
