@@ -97,6 +97,13 @@ def test_a_process_that_is_gone_is_why_the_others_wait():
     assert any(it.command.startswith("ssh n1 ") for it in found.next)
 
 
+def test_where_no_exporter_lives_it_does_not_show_whether_the_run_stands():
+    found = diagnosed(stalled(living=frozenset()))
+    assert (found.cause, found.ranks) == ("telemetry_lost", ())
+    assert "none of the run's 2 exporters" in found.evidence[0]
+    assert diagnosed(stalled(living=frozenset({"n0:9466"}))).cause == "unknown"
+
+
 def test_half_of_the_processes_gone_names_nobody():
     gone = [it for rank in range(4, 8) for it in of_rank(rank, ago_s=300, up=0)]
     assert diagnosed(stalled(gone)).ranks == ()

@@ -12,6 +12,7 @@ from hang.recorder import T0_NS, Job
 from train_ledger.chaos import fleet
 from train_ledger.config import Config
 from train_ledger.ledger import Journal
+from train_ledger.ops import observe
 from train_ledger.ops.rank import RankError, exit_code_of, look_at, report_of_rank
 from train_ledger.render import as_text
 
@@ -276,3 +277,22 @@ def test_little_is_read_however_long_the_run_is(tmp_path, monkeypatch):
     made = fleet.write(tmp_path / "run", hosts=1, steps=5000)
     look_at(made.run_dir, Config(), 5, at=made.t)
     assert sum(read) < 1_000_000 < sum(path.stat().st_size for _, path in made.run_dir.signal_files())
+
+
+@pytest.mark.parametrize("fault", [str(it) for it in fleet.FAULTS])
+def test_ends_say_the_same_as_the_whole_files(tmp_path, fault):
+    named = None if fault == "None" else fault
+    made = fleet.write(tmp_path / "run", fault=named, culprit=5, hosts=1, steps=150, checkpoint_every=40)
+    for at in (made.t + 1.0, made.t - 60.0):
+        whole = observe(made.run_dir, Config(), at).state
+        for rank in (0, 5):
+            told, known = look_at(made.run_dir, Config(), rank, at=at), whole.ranks.get(rank)
+            assert (told.state, told.run_step) == (whole.state, whole.step)
+            if known is None:
+                assert told.doing == "silent"
+                continue
+            for name in ("step", "phase", "exception", "signal", "attempt"):
+                assert getattr(told, name) == getattr(known, name), name
+            for name in ("step_t", "heard_t", "phase_since_t"):
+                assert getattr(told, name) == pytest.approx(getattr(known, name), abs=0.01), name
+            assert (told.where.host, told.where.pid) == (known.host, known.pid)

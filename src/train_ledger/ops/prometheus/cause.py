@@ -64,6 +64,8 @@ def _found(series: RunSeries, state: RunState, config: Config) -> Diagnosis:
     if restarts >= alerts.restart_loop_count and (state.state == "stopped" or not is_hung):
         within = duration(alerts.restart_loop_window_s)
         return _plain(state, "restart_loop", f"train_restart_total: {restarts:.0f} restarts within {within}")
+    if is_hung and state.ranks and not series.living:
+        return _of_no_exporter(series, state)
     if is_hung:
         return _of_stall(state, config)
     if not state.finished and (failed := of_hardware(state, alerts)) is not None:
@@ -71,6 +73,13 @@ def _found(series: RunSeries, state: RunState, config: Config) -> Diagnosis:
     others = (_of_loss(series, state), _of_saves(series, state), _of_data(series, state))
     first = next((it for it in others if it is not None), None)
     return first or _of_silence(state, config) or of_gauges(series, state, alerts) or _of_no_trouble(state)
+
+
+def _of_no_exporter(series: RunSeries, state: RunState) -> Diagnosis:
+    """Nobody tells of a step any more: whether the run stands does not show."""
+    count = len({it.labels.get("instance") for it in series.of("train_rank_info")})
+    said = f"Prometheus scrapes none of the run's {count} exporters any more; told is what they said last"
+    return replace(_plain(state, "telemetry_lost", said), confidence="medium", since_t=state.last_step_t)
 
 
 def _plain(state: RunState, cause: str, said: str) -> Diagnosis:
