@@ -5,6 +5,9 @@
 Healthy and faulty jobs at random (train_ledger.chaos.slow_fleet), judged as they go on, by what the last 400
 steps tell: after every step from the fault's onset on, healthy ones after every twentieth line. An answer is
 right where its kind, its ranks, its hosts and the part of the step that grew are the truth.
+
+25 steps after the onset the whole answer is asked for, with the cards and ports of such a fault beside the
+steps: is its cause code right, and who is named?
 """
 
 from __future__ import annotations
@@ -18,6 +21,9 @@ from dataclasses import dataclass, field
 from multiprocessing import Pool
 
 from train_ledger.chaos.slow_fleet import CAUSES, SlowJob, random_plan, simulate
+from train_ledger.config import Alerts
+from train_ledger.ledger.hardware.records import GpuState, PortState
+from train_ledger.slow import Beside, Cards, TableHistory, look
 from train_ledger.slow.change import changes_of
 from train_ledger.slow.peers import who
 from train_ledger.slow.table import StepTable
@@ -27,6 +33,7 @@ JUDGED_STEPS = 30
 SOON_STEPS = 25
 HEALTHY_EVERY = 20
 """Lines between two answers of a healthy job: by as many an answer is told."""
+HEALTHY_WHOLE_EVERY = 100
 KINDS = ("rank", "host", "stage", "sequence", "gc")
 PARTS = ("compute_s", "comm_wait_s", "data_wait_s", "log_s", "ckpt_s")
 PHASES = {
@@ -52,6 +59,7 @@ class Judged:
     named: dict[Named, int] = field(default_factory=dict)
     calls: int = 0
     seconds: float = 0.0
+    codes: Counter[tuple[str, tuple[int, ...]]] = field(default_factory=Counter)
 
     @property
     def wrong(self) -> list[Named]:
@@ -80,7 +88,31 @@ def of_faulty(seed: int) -> Judged:
         said = _said(judged, job, end, named)
         if said == judged.truth and judged.delay is None:
             judged.delay = end - onset
+    end = min(onset + max(SOON_STEPS, 28), len(job.table.steps))
+    judged.codes[whole_answer(job, end)] += 1
     return judged
+
+
+def whole_answer(job: SlowJob, end: int) -> tuple[str, tuple[int, ...]]:
+    """The cause code and the culprits of the answer that `train-ledger slow` would give then."""
+    table = job.table.columns(slice(0, end))
+    found = look(TableHistory(table), Alerts(), Beside(cards_of(job)))
+    return found.cause, found.culprits
+
+
+def cards_of(job: SlowJob) -> Cards:
+    """What the cards and ports say: slow clocks are the culprits', of a slow link one port counts errors."""
+    cause, culprits = job.truth.cause, job.truth.ranks
+    gpus = []
+    for place in job.table.places:
+        low = cause == "slow.straggler.clock" and place.rank in culprits
+        values = {"DCGM_FI_DEV_SM_CLOCK": 1400.0 if low else 1980.0, "DCGM_FI_DEV_GPU_TEMP": 62.0}
+        host, t = place.host or "", 1.8e9
+        gpus.append(GpuState(host, place.gpu, ranks=(place.rank,), seen_t=t, values=values, usual_mhz=1980.0))
+    hosts = dict.fromkeys(it.host for it in gpus)
+    errors = {next(iter(hosts)): {"symbol_error_total": 400.0}} if cause == "slow.straggler.link" else {}
+    ports = [PortState(host, "mlx5_0", 1, seen_t=1.8e9, grown=errors.get(host, {})) for host in hosts]
+    return Cards(tuple(gpus), tuple(ports))
 
 
 def of_healthy(seed: int) -> Judged:
@@ -89,6 +121,8 @@ def of_healthy(seed: int) -> Judged:
     judged = Judged(seed, None, ("nobody", (), (), None))
     for end in range(30, len(job.table.steps) + 1, HEALTHY_EVERY):
         _said(judged, job, end, _accused)
+    for end in range(60, len(job.table.steps) + 1, HEALTHY_WHOLE_EVERY):
+        judged.codes[whole_answer(job, end)] += 1
     return judged
 
 
@@ -113,9 +147,11 @@ def show_healthy(judged: list[Judged]) -> None:
     kinds = Counter(kind for it in judged for kind, ranks, _, _ in it.named if not ranks)
     print(f"healthy: {len(judged)} jobs × 1000 steps, {sum(it.calls for it in judged)} answers")
     print(f"  jobs with a false culprit: {culprits}; other kinds named: {dict(kinds) or 'none'}")
-    for it in judged:
-        for said in it.named:
-            print(f"    seed {it.seed}: {said}")
+    codes = sum((it.codes for it in judged), Counter[tuple[str, tuple[int, ...]]]())
+    named = sum(any(ranks for _, ranks in it.codes) for it in judged)
+    causes = dict(Counter(cause for cause, _ in codes.elements() if cause not in ("none", "unknown")))
+    print(f"  whole answers: {codes.total()}; jobs where one names ranks: {named}")
+    print(f"  causes in them: {causes or 'none'}")
 
 
 def show_faulty(judged: list[Judged]) -> None:
@@ -133,10 +169,28 @@ def show_faulty(judged: list[Judged]) -> None:
     print(f"  recall {sum(map(_is_soon, judged)) / len(judged):.3f} (within {SOON_STEPS} steps)")
     print(f"  precision {right / max(1, right + wrong):.3f} of kinds, culprits and parts")
     print(f"  answers that name ranks: {len(of_ranks)}, with an innocent among them: {len(bad)}")
+    show_codes(judged)
     for it in judged:
         if it.wrong or not _is_soon(it):
             wrong = {said: it.named[said] for said in it.wrong}
             print(f"    seed {it.seed} {it.cause}: after {it.delay}; wrong {wrong}")
+
+
+def show_codes(judged: list[Judged]) -> None:
+    """The whole answers 25 steps after the onset."""
+    right, said, innocent = 0, 0, 0
+    for it in judged:
+        (cause, ranks), truth = next(iter(it.codes)), it.truth[1]
+        is_right = cause == it.cause and set(ranks) == set(truth)
+        right += is_right
+        said += cause not in ("none", "unknown")
+        innocent += not set(ranks) <= set(truth)
+        if not is_right:
+            print(f"    seed {it.seed} {it.cause} {truth}: the whole answer is {cause} {ranks}")
+    print(
+        f"  cause codes and culprits {SOON_STEPS} steps after the onset: recall {right / len(judged):.3f}, "
+        f"precision {right / max(1, said):.3f}, with an innocent named: {innocent}"
+    )
 
 
 def _is_soon(judged: Judged) -> bool:

@@ -288,3 +288,26 @@ def test_a_baseline_that_does_not_tell_everything_is_compared_by_what_it_tells()
     asked = Asked(baseline=Baseline(dataclasses.replace(other, values=left), "steps 1-300 of r41"))
     found = look(TableHistory(told(parts)), Alerts(), asked=asked)
     assert (found.cause, verdicts(found)["slow.host_memory"]) == ("slow.data", "not_observed")
+
+
+def test_a_rank_whose_cores_are_taken_by_others_is_told():
+    parts = healthy()
+    parts["compute_s"][3] *= 1 + 0.4 * AFTER
+    parts["cpu_percent"][3] += 250.0 * AFTER
+    (line,) = (line for line in answer(parts).evidence if "cpu_percent" in line)
+    assert "cpu_percent 350 (others 100): its cores may be contended, as by loader workers" in line
+
+
+def test_each_thing_is_said_once():
+    parts = healthy()
+    parts["compute_s"][3] *= 1 + 0.4 * AFTER
+    told_once = answer(parts).evidence
+    assert len(set(told_once)) == len(told_once) == 4
+    assert "few ranks or all: few, 1 of 8" in told_once
+
+
+def test_a_mean_that_rose_by_single_steps_is_not_said_to_be_no_longer():
+    parts = healthy()
+    parts["compute_s"] = parts["compute_s"] + 3.0 * ((np.arange(STEPS) % 25 == 0) & AFTER)
+    (line,) = (line for line in answer(parts).evidence if line.startswith("a step takes"))
+    assert "no longer" not in line
