@@ -59,3 +59,10 @@ def test_a_run_of_which_nothing_is_known_has_no_bill(tmp_path: Path) -> None:
     told = CliRunner().invoke(app, ["cost", str(tmp_path)], catch_exceptions=False)
     assert told.exit_code == 0
     assert "no GPU-hours are known of it" in told.stdout
+
+
+def test_journal_and_notes_know_the_decision_and_the_cause(found: Costs) -> None:
+    assert found.hang.in_run["decide"] == 445
+    saved = {it.measure.split(" ")[0]: it.saved_s for it in found.priorities}
+    assert saved["exclude"] == 445
+    assert saved["alert"] == 0

@@ -10,6 +10,7 @@ from train_ledger.fields import read_number
 from train_ledger.ledger.accounts.records import Accounts
 from train_ledger.ledger.costs import Costs, Figure, costs
 from train_ledger.ops.account import account
+from train_ledger.ops.postmortem.recoveries import with_journal
 from train_ledger.run_dir import RunDir
 
 __all__ = ["configured_figures", "cost"]
@@ -20,9 +21,9 @@ def cost(
 ) -> Costs:
     """The costs of a run as known at `at` (unix seconds; None: now); `given` goes before what was measured.
 
-    Raises RunDirError where run.json or the signals cannot be used.
+    Raises RunDirError where run.json or the signals cannot be used, JournalError where the journal cannot.
     """
-    accounts = account(run_dir, config, at=at)
+    accounts = with_journal(account(run_dir, config, at=at), run_dir)
     configured = configured_figures(run_dir.read_run(), config, accounts)
     return costs(accounts, configured=configured, given=given, currency=config.cost.currency)
 

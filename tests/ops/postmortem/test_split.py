@@ -145,3 +145,13 @@ def test_what_the_keeper_found_of_the_way_back() -> None:
         incident(("recovered", T + 900, {"recovery": {"redone_steps": "x", "data_agrees": 5}})), [], None
     )
     assert (odd.redone_steps, odd.data_agrees) == (None, None)
+
+
+def test_a_decision_behind_the_restart_is_that_of_another_incident() -> None:
+    told = incident(
+        ("alert_fired", T + 100, {}), ("response_done", T + 110, {}), state("restarting", T + 1000)
+    )
+    later = Note(T + 90_000, "restarted", "ada", "h", T + 90_000, decision=True)
+    assert split(told, [later], None).parts_s["decide"] is None
+    own = Note(T + 500, "restarted", "ada", "h", T + 500, decision=True)
+    assert split(told, [own, later], None).parts_s["decide"] == 390

@@ -11,7 +11,7 @@ from train_ledger.ledger import journal
 from train_ledger.ops.journal_values import Taker
 from train_ledger.run_dir import RunDir, RunDirError
 
-__all__ = ["Entry", "Happened", "Incident", "incident_of", "latest_incident"]
+__all__ = ["Entry", "Happened", "Incident", "all_incidents", "incident_of", "latest_incident"]
 
 Entry = Mapping[str, Any]
 _Numbered = tuple[int, Entry]
@@ -88,13 +88,23 @@ def incident_of(run_dir: RunDir, name: str | None = None) -> Incident:
     chosen = name or known[-1]
     if chosen not in known:
         raise RunDirError(f"{run_dir.journal}: holds no incident {chosen}; there are {', '.join(known)}")
+    nameless = sum(entry.get("incident") is not None and _name(entry) is None for _, entry in entries)
+    return _incident(entries, chosen, len(unreadable) + nameless)
+
+
+def all_incidents(run_dir: RunDir) -> list[Incident]:
+    """Every incident of the journal, oldest first; raises JournalError where it cannot be read."""
+    entries = journal.numbered(run_dir.journal).entries
+    return [_incident(entries, name, 0) for name in _incidents(entries)]
+
+
+def _incident(entries: Sequence[_Numbered], name: str, left_out: int) -> Incident:
     taker = Taker()
-    own = [number for number, (_, entry) in enumerate(entries) if _name(entry) == chosen]
+    own = [number for number, (_, entry) in enumerate(entries) if _name(entry) == name]
     is_closed = any(entries[number][1].get("kind") == "incident_closed" for number in own)
     end = own[-1] if is_closed else len(entries) - 1
-    happened = tuple(_happened(it, taker) for it in _between(entries, own[0], end, chosen))
-    nameless = sum(entry.get("incident") is not None and _name(entry) is None for _, entry in entries)
-    return Incident(chosen, happened, is_closed, len(unreadable) + nameless, taker.left_out)
+    happened = tuple(_happened(it, taker) for it in _between(entries, own[0], end, name))
+    return Incident(name, happened, is_closed, left_out, taker.left_out)
 
 
 def latest_incident(run_dir: RunDir) -> str | None:

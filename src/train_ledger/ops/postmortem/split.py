@@ -69,13 +69,7 @@ def split(incident: Incident, notes: Iterable[Note], accounts: Accounts | None) 
     own = _recoveries(incident, found_t, accounts)
     stood_t = found_t if found_t is not None else _interrupted_t(incident, own, accounts)
     told = _told(incident, notes, stood_t)
-    counted = _counted(own[0]) if own else {}
-    marks: dict[str, float | None] = {}
-    for name in _ENDS:
-        mark = told.get(name)
-        marks[name] = mark if mark is not None else counted.get(name)
-    if own and own[-1].over_t is not None:
-        marks["over"] = own[-1].over_t
+    marks = _marks(incident, told, own)
     checked = _checked(incident, stood_t)
     return Split(
         stood_t=stood_t,
@@ -88,6 +82,22 @@ def split(incident: Incident, notes: Iterable[Note], accounts: Accounts | None) 
         data_agrees=_judged(own[-1].data_agrees if own else None, checked.get("data_agrees")),
         recoveries=own,
     )
+
+
+def _marks(
+    incident: Incident, told: Mapping[str, float | None], own: Sequence[Recovery]
+) -> dict[str, float | None]:
+    """Each mark as it was told, else as it was counted; a decision behind the restart is another incident's."""
+    counted = _counted(own[0]) if own else {}
+    marks = {name: mark if (mark := told.get(name)) is not None else counted.get(name) for name in _ENDS}
+    if own and own[-1].over_t is not None:
+        marks["over"] = own[-1].over_t
+    behind = [marks["started"], marks["loaded"], own[0].first_step_t if own else None, marks["over"]]
+    latest_t = next((t for t in behind if t is not None), incident.last_t if incident.is_closed else None)
+    decided_t = marks["decided"]
+    if decided_t is not None and latest_t is not None and decided_t > latest_t:
+        marks["decided"] = counted.get("decided")
+    return marks
 
 
 def _checked(incident: Incident, since_t: float | None) -> Mapping[str, object]:

@@ -9,6 +9,7 @@ from train_ledger.config import Config
 from train_ledger.ledger import journal
 from train_ledger.ledger.accounts import Accounts
 from train_ledger.ops.account import account
+from train_ledger.ops.postmortem.recoveries import with_journal
 from train_ledger.ops.weekly.firings import firings_of
 from train_ledger.ops.weekly.matters import Matter, matters_of
 from train_ledger.run_dir import RunDir
@@ -77,10 +78,15 @@ def _of_run(run_dir: RunDir, config: Config, since_t: float, until_t: float) -> 
         run=run_dir.name_in(run_dir.read_run()),
         path=str(run_dir.path),
         matters=matters_of(found, since_t, until_t),
-        accounts=replace(account(run_dir, config, at=until_t, since=since_t), spans=()),
+        accounts=_accounts(run_dir, config, since_t, until_t),
         inhibited=inhibited,
         not_read=tuple(_not_read(bool(entries), len(unreadable), found.unknown, found.first_t, since_t)),
     )
+
+
+def _accounts(run_dir: RunDir, config: Config, since_t: float, until_t: float) -> Accounts:
+    own = account(run_dir, config, at=until_t, since=since_t)
+    return replace(with_journal(own, run_dir), spans=())
 
 
 def _not_read(
@@ -91,6 +97,6 @@ def _not_read(
     elif first_t is not None and first_t > since_t:
         yield "the journal begins later than the time that is reported on"
     if unreadable:
-        yield f"{unreadable} lines of the journal could not be read"
+        yield f"{unreadable} line{'s' * (unreadable > 1)} of the journal could not be read"
     if unknown:
-        yield f"{unknown} alerts in the journal made no sense"
+        yield f"{unknown} alert{'s' * (unknown > 1)} in the journal made no sense"
