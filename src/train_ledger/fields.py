@@ -108,7 +108,8 @@ RUN_MEANINGS = {
     "started": "unix seconds of the first start",
     "world_size": "number of ranks",
     "parallelism": "dp, tp, pp, cp, ep and order, the axes from the fastest on (tp, cp, dp, pp if none)",
-    "model": "params (active_params), layers, heads, head_dim, seq_len; dtype or quantization",
+    "model": "params (active_params), layers, heads, head_dim, seq_len; dtype or quantization; for the memory account "
+    "of preflight micro_batch, sharding, recompute, or memory_bytes",
     "device": "what the GPU is called",
     "peak_flops": "its dense bf16 peak in FLOP/s, where the table does not know it",
     "gpu_price_per_hour": "what a GPU costs",

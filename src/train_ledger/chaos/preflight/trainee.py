@@ -25,7 +25,7 @@ them is slow would be the kernel's choice."""
 
 _SYMBOLS = 64
 _CPU_SHAPE = (64, 8)
-_GPU_SHAPE = (4096, 4096)
+_GPU_SHAPE = (4096, 16384)
 
 
 class Trainee:
