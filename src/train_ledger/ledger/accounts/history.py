@@ -27,10 +27,11 @@ _PAUSES = frozenset({"checkpoint_save", "checkpoint_load", "evaluation", "start_
 _BEGINS = {"ckpt_start": "checkpoint_save", "eval_start": "evaluation"}
 _ENDS = {"ckpt_saved": "checkpoint_save", "ckpt_failed": "checkpoint_save", "eval_end": "evaluation"}
 _KEPT_EVENTS = frozenset(
-    {"run_start", "run_end", "exception", "signal", "ckpt_start", "ckpt_saved", "ckpt_failed", "ckpt_loaded",
+    {"run_end", "exception", "signal", "ckpt_start", "ckpt_saved", "ckpt_failed", "ckpt_loaded",
      "eval_start", "eval_end", "phase_start", "phase_end", "process_gone", "restart", "process_end",
      "signal_sent", "teardown"}
 )  # fmt: skip
+_OF_ALL = frozenset({"ckpt_start", "ckpt_loaded", "eval_start", "eval_end", "phase_start", "phase_end"})
 _SAVES = frozenset({"ckpt_start", "ckpt_saved", "ckpt_failed"})
 _KEPT_FAULTS = frozenset({"killed", "signal", "exception", "oom", "watchdog_timeout"})
 _LATEST_T = 1e11
@@ -81,6 +82,7 @@ class History:
         self.places: dict[int, RankState] = {}
         self._starts = Starts()
         self._whole = 0
+        self._saved_beside: set[tuple[int, int]] = set()
 
     @property
     def heard_t(self) -> float | None:
@@ -180,11 +182,24 @@ class History:
             tape.paused = True
         elif event.name.startswith("phase_"):
             return
+        if not (tape.is_whole or self._is_news(event)):
+            return
         if event.name in _KEPT_EVENTS:
             last = tape.tape.last_step if tape.tape is not None else None
             kept = replace(_of(event, t, phase), lap=tape.lap, behind=last)
             of_step = kept.step is None and last is not None and kept.name in _SAVES
             self.happened.append(replace(kept, step=last) if of_step else kept)
+
+    def _is_news(self, event: Event) -> bool:
+        """Whether one of the ranks that say the same as others is to be kept: not what they all save."""
+        if event.name in _OF_ALL:
+            return False
+        if event.name != "ckpt_saved" or event.step is None:
+            return True
+        save = (event.attempt, event.step)
+        is_new = save not in self._saved_beside
+        self._saved_beside.add(save)
+        return is_new
 
     def _fault(self, fault: Fault) -> None:
         if fault.t is not None and math.isfinite(fault.t) and fault.fault in _KEPT_FAULTS:

@@ -35,6 +35,7 @@ class Leads:
         laps = sorted({lap for tape in ranks.values() for lap in tape.tapes})
         self._by_host = {lap: self._of_lap(lap) for lap in laps}
         self._shift()
+        self._asked: dict[tuple[int, int, int | None], float] = {}
 
     def _of_lap(self, lap: Lap) -> _ByHost:
         """By host, against the lowest rank that is there."""
@@ -78,6 +79,12 @@ class Leads:
         """By how much this rank's clock is ahead in a lap (None: the attempt's last)."""
         if rank is None or rank == self.first:
             return 0.0
+        key = (rank, attempt, lap)
+        if key not in self._asked:
+            self._asked[key] = self._of(rank, attempt, lap)
+        return self._asked[key]
+
+    def _of(self, rank: int, attempt: int, lap: int | None) -> float:
         host = self._host(rank, attempt)
         laps = [it for it in self._by_host if it[0] == attempt and (lap is None or it[1] == lap)]
         nearest = sorted(self._by_host, key=lambda it: (abs(it[0] - attempt), -it[0], -it[1]))
