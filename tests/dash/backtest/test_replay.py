@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from train_ledger.config import Alerts, Config
+from train_ledger.config import Alerts, Config, Respond
 from train_ledger.dash.backtest import Known, Replay, evaluations
 from train_ledger.facts import Event, Step
 from train_ledger.ledger import RunState
 
 T0 = 1_764_000_000.0
-CONFIG = Config(alerts=Alerts(stall_floor_s=60.0))
+CONFIG = Config(alerts=Alerts(stall_floor_s=60.0), respond=Respond(on_page=("diagnose",)))
 
 
 def of_two_ranks(steps: int, *, every_s: float = 1.0) -> list[Known]:
@@ -30,6 +30,13 @@ def test_a_run_that_falls_silent_is_paged_when_its_limit_has_passed() -> None:
     (stall,) = replay.alerts
     assert (stall.fired_t, stall.notified_t, stall.resolved_t) == (T0 + 165, T0 + 175, None)
     assert stall.labels == {"run": "r42"}
+
+
+def test_where_no_first_answers_are_taken_the_page_waits_for_none() -> None:
+    replay = Replay("r42", Config(alerts=CONFIG.alerts))
+    list(replay.play(of_two_ranks(100), T0 + 300))
+    (stall,) = replay.alerts
+    assert stall.notified_t == stall.fired_t
 
 
 def test_what_was_written_later_is_not_known_yet() -> None:
