@@ -13,6 +13,7 @@ import pytest
 from slow.trace.traces import Event, copy, host, kernel, launch, mark, step, write
 from train_ledger.slow.trace.activity import activity
 from train_ledger.slow.trace.breakdown import Breakdown, breakdown
+from train_ledger.slow.trace.reading import trace as reading
 from train_ledger.slow.trace.reading.trace import Trace, read_trace
 
 
@@ -291,6 +292,18 @@ def test_who_dragged_is_told_by_all_ranks_where_the_backward_pass_takes_equally_
     assert found.latecomer == 1
     waits = [it.steps[0].buckets_ns["straggler"] for it in found.ranks.values()]
     assert waits == [200_000, 0, 200_000, 200_000]
+
+
+def test_names_without_end_are_not_all_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "<built-in method item of Tensor object at 0x{:x}>"
+    calls = [host(name.format(number), number, number + 1, cat="python_function") for number in range(50)]
+    events = [*calls, host("aten::item", 60, 70), step(1, 0, 80), kernel(5, 9)]
+    path = write(tmp_path / "t.json", *events)
+    whole = read_trace(path)
+    monkeypatch.setattr(reading, "_MOST_REMEMBERED", 3)
+    again = read_trace(path)
+    assert again.host.start.tolist() == whole.host.start.tolist() == [60_000]
+    assert again.steps == whole.steps
 
 
 @pytest.mark.slow

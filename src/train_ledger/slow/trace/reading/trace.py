@@ -18,6 +18,7 @@ from train_ledger.slow.trace.reading.spans import Collective, Columns, Spans, Tr
 __all__ = ["Collective", "Spans", "Trace", "read_trace"]
 
 _NONE = -1
+_MOST_REMEMBERED = 200_000
 _OF_NO_LENGTH = frozenset("MistfCNOD")
 _STEP = re.compile(r"ProfilerStep#(\d{1,12})")
 
@@ -184,6 +185,8 @@ class _Table:
         """What a span of the host is; None for a mark, which older profilers list as an operator."""
         if name in self._doings:
             return self._doings[name]
+        if len(self._doings) >= _MOST_REMEMBERED:  # names of calls hold addresses: there may be millions
+            self._doings.clear()
         is_mark = name == self._annotation or name.startswith(("ProfilerStep#", "Optimizer.step#"))
         what = self._doings[name] = None if is_mark else doing(name)
         return what
