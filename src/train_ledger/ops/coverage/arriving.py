@@ -6,29 +6,21 @@ one of these lines has it: many are written once in some steps.
 
 from __future__ import annotations
 
-import json
 import math
-import os
-import socket
-import stat
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import islice
-from pathlib import Path
-from typing import Any
-
-import psutil  # type: ignore[import-untyped]
 
 from train_ledger.config import Config
 from train_ledger.facts import Event, Fact, Step
 from train_ledger.hang.dumps.dump_files import rank_of
 from train_ledger.ledger import Fold, RunState
 from train_ledger.ledger.hardware.places import host_key
+from train_ledger.ops.coverage.beside import RUN_LOOKS, kernel_logs, written_t
 from train_ledger.ops.coverage.records import Arrival
 from train_ledger.ops.coverage.signals import SIGNALS, Signal
 from train_ledger.ops.ends import Closely, facts_before
-from train_ledger.run_dir import RunDir, parsed_json, read_small
+from train_ledger.run_dir import RunDir
 from train_ledger.sources import read_run
 
 __all__ = ["MENDED", "SAVES", "arrivals", "hosts_of"]
@@ -41,7 +33,6 @@ MENDED = " was replaced by "
 """torchrun sets a value that would lose dumps, and `train_ledger.start` another one before torch reads it."""
 
 _MISSING_SHOWN = 64
-_MOST_LOGS = 20_000
 
 
 @dataclass(slots=True)
@@ -124,7 +115,7 @@ def _arrival(signal: Signal, run_dir: RunDir, state: RunState, heard: _Heard, at
         known = {rank: it.heard_t or state.t for rank, it in state.ranks.items() if it.pid is not None}
         return _of_ranks(known, state)
     if signal.name in ("processes", "logs", "parallelism"):
-        return _once(_RUN_LOOKS[signal.name](run_dir, at))
+        return _once(RUN_LOOKS[signal.name](run_dir, at))
     if signal.of == "hosts":
         return _of_hosts(_by_host(signal, run_dir, state), state)
     told = heard.last_t.get(signal.name, {})
@@ -160,9 +151,9 @@ def _dumps(run_dir: RunDir, state: RunState, heard: _Heard) -> Arrival:
     folder = run_dir.comm_traces(state.attempt)
     for path in folder.iterdir() if folder.is_dir() else ():
         rank = rank_of(path.name)
-        written_t = _written_t(path)
-        if rank is not None and written_t is not None:
-            told[rank] = written_t
+        t = written_t(path)
+        if rank is not None and t is not None:
+            told[rank] = t
     return _of_ranks(told, state, next(iter(heard.flight.values()), ""))
 
 
@@ -173,17 +164,12 @@ def _by_host(signal: Signal, run_dir: RunDir, state: RunState) -> dict[str, floa
     elif signal.name == "ports":
         read = ((it.host, it.seen_t) for it in state.ports)
     else:
-        read = _kernel_logs(run_dir)
+        read = kernel_logs(run_dir)
     found: dict[str, float] = {}
     for host, t in read:
         if t is not None:
             found[host_key(host)] = max(t, found.get(host_key(host), t))
     return found
-
-
-def _kernel_logs(run_dir: RunDir) -> Iterator[tuple[str, float | None]]:
-    for path in run_dir.hardware.glob("*.kern.log") if run_dir.hardware.is_dir() else ():
-        yield path.name.removesuffix(".kern.log"), _written_t(path)
 
 
 def _of_hosts(told: Mapping[str, float], state: RunState) -> Arrival:
@@ -197,59 +183,3 @@ def _of_hosts(told: Mapping[str, float], state: RunState) -> Arrival:
         min(have, default=None),
         missing[:_MISSING_SHOWN],
     )
-
-
-def _keeper(run_dir: RunDir, at: float | None) -> float | None:
-    """Since when a keeper has the run, by its lock: one that was killed left its word behind."""
-    try:
-        holder: Any = json.loads(read_small(run_dir.keeper_lock, limit_bytes=4096) or b"null")
-        host, pid, since_t = str(holder["host"]), int(holder["pid"]), float(holder["since"])
-    except (OSError, ValueError, TypeError, KeyError, OverflowError):
-        return None
-    if host == socket.gethostname() and not psutil.pid_exists(pid):
-        return None
-    return since_t if at is None or since_t <= at else None
-
-
-def _logs(run_dir: RunDir, at: float | None) -> float | None:
-    """When the newest of the run's logs was written."""
-    times = map(
-        _written_t,
-        (it for it in islice(_files_below(run_dir.log_folders()), _MOST_LOGS) if not _is_empty(it)),
-    )
-    return max((t for t in times if t is not None and (at is None or t <= at)), default=None)
-
-
-def _files_below(folders: Iterable[Path]) -> Iterator[Path]:
-    for folder in folders:
-        for at, below, names in os.walk(folder):
-            below[:] = [name for name in below if not name.startswith(".")]
-            yield from (Path(at, name) for name in names if not name.startswith("."))
-
-
-def _written_t(path: Path) -> float | None:
-    """When a regular file was written last; None where it is none, or has just been renamed."""
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_mtime if stat.S_ISREG(status.st_mode) else None
-
-
-def _is_empty(path: Path) -> bool:
-    try:
-        return not path.stat().st_size
-    except OSError:
-        return True
-
-
-def _parallelism(run_dir: RunDir, _: float | None) -> float | None:
-    try:
-        told = parsed_json(read_small(run_dir.run_json, limit_bytes=16 << 20))
-        written_t = run_dir.run_json.stat().st_mtime
-    except (OSError, ValueError):
-        return None
-    return written_t if isinstance(told, dict) and isinstance(told.get("parallelism"), dict) else None
-
-
-_RUN_LOOKS = {"processes": _keeper, "logs": _logs, "parallelism": _parallelism}

@@ -67,7 +67,7 @@ def _of_group(group: tuple[str, ...], causes: Sequence[str], by_name: dict[str, 
 def arrival_in_words(arrival: Arrival, name: str) -> str:
     """From whom it comes.
 
-    >>> arrival_in_words(Arrival(3, 4, missing=(2,)), "loss"), arrival_in_words(Arrival(0, 4), "loss")
+    >>> arrival_in_words(Arrival(3, 4, missing=(2,)), "tps"), arrival_in_words(Arrival(0, 4), "tps")
     ('comes from 3 of 4 ranks, not from rank 2', 'is written by no rank')
     """
     of = SIGNALS[name].of
