@@ -156,6 +156,7 @@ def test_without_first_answers_the_draft_looks_back_itself(tmp_path: Path) -> No
     cause = next(part for part in found.parts if part.heading == "Root cause")
     assert cause.lines[0].startswith("hardware.xid: ")
     assert "found by this draft, as known at 2026-11-30 03:10:20 UTC" in cause.lines[1]
+    assert "the culprit was named" not in as_markdown(found)
     assert round((found.split.whole_s or 0) / 60) == 67
     short = postmortem(run, config.load(run), of_journal_alone=True)
     assert short.split.stood_t is None

@@ -42,7 +42,7 @@ def went_well(detection: Detection, incident: Incident, split: Split) -> Iterabl
     answered = incident.first("response_done", split.stood_t)
     if answered is not None and ";" not in (said := str(answered.entry.get("summary"))):
         yield f"the first answers were complete: {said}"
-    verdict = incident.verdict
+    verdict = None if incident.found_later else incident.verdict
     if verdict is not None and verdict.ranks and verdict.confidence == "high":
         yield "the culprit was named with high confidence while the run stood"
     if split.loss_joins_on:

@@ -87,7 +87,7 @@ def split(incident: Incident, notes: Iterable[Note], accounts: Accounts | None) 
 def _marks(
     incident: Incident, told: Mapping[str, float | None], own: Sequence[Recovery]
 ) -> dict[str, float | None]:
-    """Each mark as it was told, else as it was counted; a decision behind the restart is another incident's."""
+    """Each as it was told, else as it was counted; a decision behind the restart is another incident's."""
     counted = _counted(own[0]) if own else {}
     marks = {name: mark if (mark := told.get(name)) is not None else counted.get(name) for name in _ENDS}
     if own and own[-1].over_t is not None:
