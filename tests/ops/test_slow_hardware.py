@@ -76,7 +76,7 @@ CULPRITS = {
         {"DCGM_FI_PROF_NVLINK_TX_BYTES": 3e10, "DCGM_FI_PROF_NVLINK_RX_BYTES": 3e10}, "link",
         "NVLink carries 60 GB/s where the cards beside it carry 180",
     ),
-    "PCIe replays": ({"DCGM_FI_DEV_PCIE_REPLAY_COUNTER": 250_000}, "link", "PCIe has replayed 250000"),
+    "PCIe replays": ({"DCGM_FI_DEV_PCIE_REPLAY_COUNTER": 250_003}, "link", "PCIe has replayed 250000"),
 }  # fmt: skip
 
 
@@ -194,3 +194,21 @@ def test_clocks_that_are_low_on_all_cards_slow_all_and_name_nobody(tmp_path):
     run_dir, job, t = made(tmp_path, "slow.host_memory", of_card=capped)
     found = look_at(run_dir, Config(), at=t)
     assert (job.truth.ranks, found.ranks) == ((), ())
+
+
+def test_replays_of_long_ago_are_not_why_a_rank_drags_now(tmp_path):
+    old = {"DCGM_FI_DEV_PCIE_REPLAY_COUNTER": 90_000}
+    rank = culprit_of(simulate(SlowPlan(3, dp=8, steps=300, onset=150, cause="slow.straggler.clock")))
+    run_dir, _, t = made(
+        tmp_path, "slow.straggler.clock", of_card=lambda of, _since, _t: old if of == rank else {}
+    )
+    assert diagnose(run_dir, Config(), at=t).cause == "slow.straggler.software"
+
+
+def test_power_and_tensor_activity_far_from_the_others_are_told(tmp_path):
+    rank = culprit_of(simulate(SlowPlan(3, dp=8, steps=300, onset=150, cause="slow.straggler.clock")))
+    weak = only(rank, **{"DCGM_FI_DEV_POWER_USAGE": 340, "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE": 0.2})
+    run_dir, _, t = made(tmp_path, "slow.straggler.clock", of_card=weak)
+    by = suspect(diagnose(run_dir, Config(), at=t), "slow.straggler.clock").by
+    assert "340 W (far from the others 690)" in by
+    assert "20 % tensor active (far from the others 45)" in by

@@ -21,6 +21,7 @@ DBE = "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL"
 SBE = "DCGM_FI_DEV_ECC_SBE_VOL_TOTAL"
 REMAP_PENDING = "DCGM_FI_DEV_ROW_REMAP_PENDING"
 XID = "DCGM_FI_DEV_XID_ERRORS"
+PCIE_REPLAYS = "DCGM_FI_DEV_PCIE_REPLAY_COUNTER"
 LINK_ERRORS = (
     "DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL",
     "DCGM_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL",
@@ -59,6 +60,7 @@ class GpuFold:
         self._dbe: float | None = None
         self._dbe_t: float | None = None
         self._links: dict[str, Counter] = {}
+        self._replays = Counter(_LINK_SLOT_S)
         self._code: int | None = None
         self._told: deque[_Told] = deque(maxlen=_CODES)
         self._recent = Recent()
@@ -86,6 +88,8 @@ class GpuFold:
         for name in LINK_ERRORS:
             if name in values:
                 self._links.setdefault(name, Counter(_LINK_SLOT_S)).add(reading.t, values[name])
+        if PCIE_REPLAYS in values:
+            self._replays.add(reading.t, values[PCIE_REPLAYS])
         if XID in values and 0 <= values[XID] < _LARGEST_CODE:
             self._hear_code(reading.t, int(values[XID]))
 
@@ -118,6 +122,7 @@ class GpuFold:
             dbe_t=None if self._dbe_t is None else on_zero(self._dbe_t),
             sbe_grown=self._sbe.grown(last.t, alerts.ecc_sbe_window_s),
             links_grown={name: more for name, more in grown.items() if more > 0},
+            replays_grown=self._replays.grown(last.t, alerts.link_window_s),
             low_since_t=None if clocks.since_t is None else on_zero(clocks.since_t),
             low_why=clocks.why,
             usual_mhz=clocks.usual_mhz,

@@ -39,7 +39,8 @@ class GpuState:
     `seen_t` is the newest reading, None where the kernel alone speaks of it, and `values` what it told, by
     dcgm-exporter's names.
     `dbe_t` is when an uncorrected memory error was last added, `sbe_grown` how many corrected ones came in
-    their window, `links_grown` which NVLink counters grew within theirs, and by how much.
+    their window, `links_grown` which NVLink counters grew within theirs, and by how much; `replays_grown` how
+    often PCIe replayed in that.
     `low_since_t` is since when the clocks are low without a break and `low_why` by what (see `clocks`);
     `usual_mhz` is the card's usual SM clock under load; `low_t` are the beginnings of the last times that it
     was low for long enough, the newest last. `recent` are medians over the last five minutes, without
@@ -58,6 +59,7 @@ class GpuState:
     dbe_t: float | None = None
     sbe_grown: float = 0.0
     links_grown: Mapping[str, float] = field(default_factory=dict)
+    replays_grown: float = 0.0
     low_since_t: float | None = None
     low_why: str = ""
     usual_mhz: float | None = None

@@ -22,11 +22,10 @@ __all__ = ["Cards", "of_clocks", "of_links"]
 _TEMPERATURE, _POWER = "DCGM_FI_DEV_GPU_TEMP", "DCGM_FI_DEV_POWER_USAGE"
 _TENSOR = "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE"
 _NVLINK = ("DCGM_FI_PROF_NVLINK_TX_BYTES", "DCGM_FI_PROF_NVLINK_RX_BYTES")
-_REPLAYS = "DCGM_FI_DEV_PCIE_REPLAY_COUNTER"
 _SLOW_CLOCK = 0.9
 _UNEQUAL = 0.7
 _FEWEST_PEERS = 3
-_MANY_REPLAYS = 1000.0
+_MANY_REPLAYS = 100.0
 _SHOWN = 4
 
 
@@ -117,7 +116,10 @@ def _besides(gpu: GpuState, cards: Cards) -> str:
     ):
         own, others = _figure(gpu, name), _of_peers(gpu, cards, name)
         if own is not None:
-            beside = "" if others is None else f" (others {others * factor:.0f})"
+            far = others is not None and others > 0 and not _UNEQUAL <= own / others <= 1 / _UNEQUAL
+            beside = (
+                "" if others is None else f" ({'far from the ' if far else ''}others {others * factor:.0f})"
+            )
             told.append(f"{own * factor:.0f} {unit}{beside}")
     if gpu.sbe_grown:
         told.append(f"{gpu.sbe_grown:.0f} corrected memory errors")
@@ -143,9 +145,10 @@ def _link_trouble(gpu: GpuState, cards: Cards) -> Iterator[str]:
     told = [it for it in map(_traffic, beside) if it is not None]
     if own is not None and len(told) >= _FEWEST_PEERS and own < _UNEQUAL * median(told):
         yield f"NVLink carries {own / 1e9:.3g} GB/s where the cards beside it carry {median(told) / 1e9:.3g}"
-    replays, others = gpu.values.get(_REPLAYS), _of_peers(gpu, cards, _REPLAYS)
-    if replays is not None and others is not None and replays >= max(_MANY_REPLAYS, 10 * others):
-        yield f"PCIe has replayed {replays:.0f} times, the other cards {others:.0f}"
+    others = [it.replays_grown for it in cards.peers(gpu)]
+    usual = median(others) if others else 0.0
+    if gpu.replays_grown >= max(_MANY_REPLAYS, 10 * usual):
+        yield f"PCIe has replayed {gpu.replays_grown:.0f} times, the other cards {usual:.0f}"
 
 
 def _traffic(gpu: GpuState) -> float | None:
