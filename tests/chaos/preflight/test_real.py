@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -159,3 +160,52 @@ def test_what_is_kept_is_kept_and_nothing_else_stays(found):
 @pytest.mark.slow
 def test_coverage_is_a_part_of_it(found):
     assert found[2]["coverage"]["verdicts"]
+
+
+@pytest.mark.slow
+def test_a_preflight_that_is_ended_leaves_nothing(tmp_path):
+    words = [str(tmp_path / "r42"), "--only", "faults,recorder"]
+    preflight = psutil.Popen(
+        [sys.executable, "-m", "train_ledger", "preflight", *words], stderr=subprocess.DEVNULL
+    )
+    try:
+        started = wait_for(lambda: [it for it in preflight.children(recursive=True) if is_torch(it)])
+        assert started
+        preflight.terminate()
+        preflight.wait(30)
+    finally:
+        if preflight.is_running():
+            preflight.kill()
+    _, alive = psutil.wait_procs(started, timeout=10)
+    assert alive == []
+    assert list((tmp_path / "r42" / "preflight").iterdir()) == []
+
+
+def is_torch(process):
+    return "torch" in " ".join(process.cmdline())
+
+
+def wait_for(found, within_s=60):
+    """What `found` finds first, looked for every tenth of a second; [] where there is nothing in time."""
+    deadline = time.monotonic() + within_s
+    while time.monotonic() < deadline:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if seen := found():
+                return seen
+        time.sleep(0.1)
+    return []
+
+
+@pytest.mark.slow
+def test_ranks_under_a_launcher_of_the_users_measure_together_and_one_of_them_tells(tmp_path):
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    words = [str(tmp_path / "r42"), "--as-rank", "--only", "bandwidth,recorder,page", "--json"]
+    command = [*launcher, "-m", "train_ledger", "preflight", *words]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert ended.returncode in (0, 1), ended.stderr  # what storage the dumps lie on here is not for us to say
+    told = json.loads(ended.stdout)
+    assert [item["key"] for item in told["items"]] == ["bandwidth", "recorder"]
+    assert told["items"][0]["verdict"] == "pass"
+    assert "metrics and page" in told["not_asked"]
+    measured = tmp_path / "r42" / "preflight" / "measured"
+    assert sorted(it.name for it in measured.glob("rank_*")) == ["rank_00000.json", "rank_00001.json"]

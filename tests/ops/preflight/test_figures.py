@@ -7,7 +7,13 @@ import pytest
 from train_ledger.ops.preflight.figures import read_figures, read_steps
 from train_ledger.ops.preflight.records import PreflightError
 
-ENVIRONMENT = {"host": "n0", "ranks": 2, "backend": "gloo", "device": "cpu", "recorder": [["note", "fine"]]}
+ENVIRONMENT = {
+    "host": "n0",
+    "ranks": 2,
+    "backend": "gloo",
+    "device": "cpu",
+    "recorder": [["note", "kill grace", "fine"]],
+}
 
 
 def test_a_rank_that_did_one_stage_alone(tmp_path):

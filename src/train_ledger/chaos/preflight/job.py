@@ -136,7 +136,7 @@ class _Rank:
                 "backend": dist.get_backend(),
                 "device": self._device.type,
                 "restarts": self._restarts,
-                "recorder": [[it.level, it.message] for it in flight.check(os.environ, self._rank)],
+                "recorder": [[it.level, it.about, it.message] for it in flight.check(os.environ, self._rank)],
             }
         )
         if not self._restarts:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from train_ledger.chaos.dump_place import DUMP_PATH_VARIABLES
 from train_ledger.chaos.plan import gpus_here
 from train_ledger.chaos.preflight import drills
 from train_ledger.chaos.preflight.job import STAGES
@@ -317,7 +318,9 @@ class _Trying:
         yield from room.fault_checks(figures, self._launched, slow)
 
     def _recorder(self) -> Iterator[Check]:
-        yield from room.recorder_checks({**self._local, **self._far}, self.own, self._hang)
+        is_own_place = self._run_dir is None and not any(os.environ.get(it) for it in DUMP_PATH_VARIABLES)
+        figures = {**self._local, **self._far}
+        yield from room.recorder_checks(figures, self.own, self._hang, is_own_place=is_own_place)
 
     def _page(self) -> Iterator[Check]:
         name = self._run_dir.name_in(self.own.run) if self._run_dir and self.own else None

@@ -37,14 +37,14 @@ _RANK_FILE = re.compile(r"rank_(\d+)\.json\Z", re.ASCII)
 
 
 class Environment(msgspec.Struct, frozen=True):
-    """Where a rank ran; `recorder` is what its environment does to the recorder: [level, words]."""
+    """Where a rank ran; `recorder` is what its environment does to the recorder: level, variable, words."""
 
     host: str
     ranks: int
     backend: str
     device: str
     restarts: int = 0
-    recorder: tuple[tuple[str, str], ...] = ()
+    recorder: tuple[tuple[str, str, str], ...] = ()
 
 
 class DumpPlace(msgspec.Struct, frozen=True):

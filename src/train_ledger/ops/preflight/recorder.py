@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from train_ledger.facts import Event
 from train_ledger.ops.preflight.figures import RankFigures
 from train_ledger.ops.preflight.own_run import OwnRun
 from train_ledger.ops.preflight.records import Check, failed, not_possible, passed
@@ -13,6 +14,8 @@ from train_ledger.render import ranks_in_brief
 __all__ = ["HangDrilled", "recorder_checks"]
 
 _ABOUT = ("TORCH_", "NCCL_")
+_DUMP_PATH = "TORCH_FR_DUMP_TEMP_FILE"
+_PUT_RIGHT = " was replaced by "
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,28 +32,39 @@ class HangDrilled:
 
 
 def recorder_checks(
-    figures: Mapping[int, RankFigures], own: OwnRun | None, drilled: HangDrilled | None
+    figures: Mapping[int, RankFigures],
+    own: OwnRun | None,
+    drilled: HangDrilled | None,
+    *,
+    is_own_place: bool = False,
 ) -> Iterator[Check]:
-    """The variables of every rank that ran here, those of the run's own ranks, and the drill."""
-    yield _variables(figures)
-    yield _place(figures)
+    """The variables of every rank that ran here, those of the run's own ranks, and the drill.
+
+    `is_own_place`: the ranks dumped into a folder of the preflight's own, which is thrown away.
+    """
+    yield _variables(figures, is_own_place)
+    if is_own_place:
+        why = "without RUN, and with no variable set, the dumps of this try go where they are thrown away"
+        yield not_possible("dump path", why, "train-ledger preflight RUN")
+    else:
+        yield _place(figures)
     yield _of_own(own)
     yield from _drill(drilled)
 
 
-def _variables(figures: Mapping[int, RankFigures]) -> Check:
+def _variables(figures: Mapping[int, RankFigures], is_own_place: bool) -> Check:
     name = "variables"
     if not figures:
         return not_possible(name, "no rank ran here", "leave in an item that runs a job, as faults")
     by_words: dict[str, list[int]] = {}
     for rank, it in figures.items():
-        for level, words in it.environment.recorder:
-            if level != "note":
+        for level, about, words in it.environment.recorder:
+            if level != "note" and not (is_own_place and about == _DUMP_PATH):
                 by_words.setdefault(words.replace(f"rank {rank} ", "the rank "), []).append(rank)
     if by_words:
         said = "; ".join(f"{ranks_in_brief(ranks)}: {words}" for words, ranks in by_words.items())
         return failed(name, said, "mend the variables in the job's environment, then run this again")
-    return passed(name, f"as they should be on all {len(figures)} ranks, and the dump path can be written")
+    return passed(name, f"as they should be on all {len(figures)} ranks")
 
 
 def _place(figures: Mapping[int, RankFigures]) -> Check:
@@ -82,12 +96,18 @@ def _of_own(own: OwnRun | None) -> Check:
     told = [
         f"rank {it.rank}: {it.details.get('message', '')}"
         for it in own.events
-        if it.name == "warning" and it.attempt == last and str(it.details.get("about", "")).startswith(_ABOUT)
+        if it.name == "warning" and it.attempt == last and _tells_of_a_loss(it)
     ]
     if told:
         more = f" (and {len(told) - 4} more)" if len(told) > 4 else ""
         return failed(name, "; ".join(told[:4]) + more, "mend the variables in the job's environment")
     return passed(name, f"{len(starts)} ranks started and none warned of a variable")
+
+
+def _tells_of_a_loss(warning: Event) -> bool:
+    """Of a variable that is as it should not be; what start() has put right is none."""
+    about, message = (str(warning.details.get(key, "")) for key in ("about", "message"))
+    return about.startswith(_ABOUT) and _PUT_RIGHT not in message
 
 
 def _drill(drilled: HangDrilled | None) -> Iterator[Check]:
