@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 DEMO_ARGUMENTS ?=
 
-.PHONY: demo test check bench setup-demo setup-test clean
+.PHONY: demo test check bench docs setup-demo setup-test clean
 
 demo: setup-demo
 	$(BIN)/train-ledger demo $(DEMO_ARGUMENTS)
@@ -17,6 +17,9 @@ check: setup-test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+docs: setup-test
+	$(BIN)/zensical build --strict
 
 bench: setup-test
 	$(BIN)/python bench/log_latency.py

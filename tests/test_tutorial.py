@@ -1,0 +1,127 @@
+"""The tutorial is true: each of its commands is executed, in its order, and says what it promises."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from train_ledger.chaos.servers import free_port
+
+pytest.importorskip("torch", reason="torch is not installed")
+pytestmark = pytest.mark.slow
+
+TUTORIAL = (Path(__file__).parents[1] / "docs" / "tutorial.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", TUTORIAL, re.MULTILINE | re.DOTALL)
+COMMANDS = [command for kind, text in BLOCKS if kind == "sh" for command in text.splitlines() if command]
+
+
+class Shell:
+    """A shell in which one command is typed after the other."""
+
+    def __init__(self, folder: Path) -> None:
+        bin_folder = Path(sys.executable).parent
+        self._folder = folder
+        self._process = subprocess.Popen(
+            ["bash", "-m"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd=folder,
+            env={**os.environ, "PATH": f"{bin_folder}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1"},
+            text=True,
+            start_new_session=True,
+        )
+        self._typed = 0
+
+    def type(self, command: str) -> str:
+        """What the command said, once it has ended, or gone into the background."""
+        self._typed += 1
+        said, over = self._folder / f"said_{self._typed}", self._folder / f"over_{self._typed}"
+        line = command if command.endswith("&") else f"{command} > {said} 2>&1"
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{line}\ntouch {over}\n")
+        self._process.stdin.flush()
+        wait_until(over.exists, command)
+        return said.read_text() if said.exists() else ""
+
+    def close(self) -> None:
+        """End whatever a failed test left behind."""
+        found = subprocess.run(
+            ["ps", "-o", "pid=", "--sid", str(self._process.pid)], capture_output=True, text=True, check=False
+        )
+        for pid in map(int, found.stdout.split()):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        self._process.wait(timeout=20)
+
+
+def wait_until(holds: Callable[[], bool], what: str, timeout_s: float = 90.0) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not holds():
+        assert time.monotonic() < deadline, f"in vain: {what}"
+        time.sleep(0.1)
+
+
+def steps(run: Path, rank: int) -> int:
+    path = run / "signals" / f"rank_{rank:05d}.jsonl"
+    return path.read_text().count('"step"') if path.exists() else 0
+
+
+def kinds(run: Path) -> list[str]:
+    path = run / "ledger" / "journal.jsonl"
+    lines = path.read_text().splitlines() if path.exists() else []
+    return [json.loads(line)["kind"] for line in lines]
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Iterator[Shell]:
+    started = Shell(tmp_path)
+    yield started
+    started.close()
+
+
+def test_the_tutorial_as_it_stands(tmp_path: Path, shell: Shell) -> None:
+    run = tmp_path / "runs" / "first"
+    run.mkdir(parents=True)
+    files = {kind: text for kind, text in BLOCKS if kind != "sh"}
+    (tmp_path / "train.py").write_text(files["python"])
+    (run / "train-ledger.toml").write_text(files["toml"])
+    port = str(free_port())
+    typed = iter(command.replace("9467", port) for command in COMMANDS)
+
+    shell.type(next(typed))  # torchrun
+    wait_until(lambda: steps(run, 3) > 5, "four ranks train")
+    shell.type(next(typed))  # watch
+    wait_until(lambda: steps(run, 3) > 25, "they go on")
+    assert "nothing wrong" in shell.type(next(typed))  # top
+    assert "could not be told" in shell.type(next(typed))  # coverage
+
+    assert next(typed) == "touch storage_is_down"
+    shell.type("touch storage_is_down")
+    wait_until(lambda: "verdict" in kinds(run), "a verdict")
+    diagnosis = shell.type(next(typed))
+    assert "rank 2" in diagnosis.splitlines()[0]
+    assert "next_batch" in diagnosis
+    assert "train.py" in shell.type(next(typed))  # rank
+    assert f"train-ledger hang --run {Path('runs/first')}" in shell.type(next(typed))  # runbook
+
+    assert next(typed) == "rm storage_is_down"
+    before = steps(run, 0)
+    shell.type("rm storage_is_down")
+    wait_until(lambda: steps(run, 0) > before + 5, "steps go on")
+    assert "productive" in shell.type(next(typed))  # account
+    assert "rank 2" in shell.type(next(typed))  # postmortem
+    assert kinds(run).count("incident_opened") == 1
+    shell.type(next(typed))  # kill
+    assert list(typed) == []
