@@ -52,6 +52,25 @@ difference is at most 1 % of the loss, or twice what the run's own loss usually 
 whichever is more. An optimiser or weights that were not loaded lie well above that. Kept are the last
 1024 lines before the restart and the first 1024 behind it, of the lowest rank that completes steps.
 """
+_HOOKS = """## What hooks may do
+
+`[respond] exclude_command` and `restart_command` act on the verdict of an open incident, each once. While
+`dry_run` holds, which is the default, the journal and the terminal only say what they would do.
+
+- `exclude_command` acts where the cause is of the node (`hardware.*`, `slow.straggler.clock`,
+  `slow.straggler.link`), the confidence high, and one node named: never for what code did, never on several
+  nodes at once.
+- `restart_command` acts where the run is `stalled` by a cause `hang.*` or `hardware.*` of high confidence. A
+  `hardware_fault` whose steps go on waits for the next checkpoint. With failed hardware and an
+  `exclude_command`, that one has to have ended with 0 first. It never acts out of `escalated`, `stopped` or
+  `numeric_fault`.
+
+A hook is a list of words, run without a shell, beside the keeper. On its standard input it reads one JSON
+object: `hook`, `run`, `run_path`, `incident`, `state`, `attempt`, `step`, `cause`, `confidence`, `ranks`,
+`hosts`, `gpus` and the whole `diagnosis`. Nothing of a log is in its arguments. What it writes is kept in
+`RUN/ledger/hooks/INCIDENT-HOOK.log`; its exit status and last line are journalled as `hook_done`. One that a
+killed keeper had begun is not begun again.
+"""
 _KINDS = {"automatic": "-->", "page": "==>", "person": "-.->"}
 _COLOURS = {
     "fine": ("fill:#dcfce7,stroke:#15803d", ("starting", "running", "finished")),
@@ -79,6 +98,7 @@ def page() -> str:
             _markdown(("", "from", "to", "kind", "made by", "alerts"), moves),
             _AFTER,
             _RECOVERED,
+            _HOOKS,
         )
     )
 
