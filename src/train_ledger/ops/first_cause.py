@@ -52,7 +52,7 @@ def traced_back(seen: Seen, found: Diagnosis) -> Traced:
     """The first cause of a hang or a death, with its line; what was found where nothing precedes it."""
     if not found.cause.startswith(_MAY_FOLLOW):
         return Traced(found)
-    told = troubles_told(seen.run_dir, seen.state, seen.config.xid, until_t=seen.at)
+    told = troubles_told(seen.run_dir, seen.state, seen.config.xid, until_t=seen.at, only_now=True)
     some = told.within(seen.since_t)
     first = first_cause(some, seen.world)
     story = _Story(seen, told, first)
@@ -177,7 +177,7 @@ def _of_fallen(story: _Story, found: Diagnosis) -> Diagnosis | None:
         return None
     is_same = found.cause == "hang.rank_died" and found.ranks == first.ranks
     confidence: Confidence = found.confidence if is_same else "medium"
-    if any(it.rank not in first.ranks for it in first.others):
+    if any(it.rank is not None and it.rank not in first.ranks for it in first.others):
         confidence = _LOWER[confidence]
     return replace(
         found,

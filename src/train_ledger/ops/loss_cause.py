@@ -88,7 +88,8 @@ def _place(steps: Steps, step: int, t: float | None) -> str:
 
 
 def _advised(seen: Seen, found: Diagnosis, steps: Steps, first_bad: int) -> Diagnosis:
-    saved = events_told(seen.run_dir, _SAVED).events
+    saved = events_told(seen.run_dir, _SAVED, [min(seen.state.ranks, default=0)]).events
+    saved = saved or events_told(seen.run_dir, _SAVED).events  # any rank may tell them
     advice = advice_about(steps, first_bad, saved, seen.at)
     return replace(
         found,

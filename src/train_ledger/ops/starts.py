@@ -23,7 +23,7 @@ def with_all_starts(run_dir: RunDir, state: RunState) -> RunState:
     if state.by_logs or not state.ranks:
         return state
     known = {it.number for it in state.attempts}
-    told = events_told(run_dir, _STARTS, min(state.ranks)).events
+    told = events_told(run_dir, _STARTS, [min(state.ranks)]).events
     first_t: dict[int, float] = {}
     for it in told:
         if it.attempt not in known and it.attempt <= state.attempt and it.t <= state.t:

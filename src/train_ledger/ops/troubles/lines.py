@@ -69,7 +69,8 @@ def victims_ruled_out(found: FirstCause) -> Iterable[RuledOut]:
 
 
 def _followed(later: Iterable[Trouble], since_t: float | None) -> Iterable[str]:
-    for some in _alike(later)[:_MOST]:
+    telling = (it for it in later if it.rank is not None or not it.said.startswith("ended "))
+    for some in _alike(telling)[:_MOST]:
         yield f"then {_said_of(some, since_t)}"
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,13 +32,13 @@ class EventsTold(NamedTuple):
 
 
 def events_told(
-    run_dir: RunDir, names: frozenset[str] | None = None, of_rank: int | None = None
+    run_dir: RunDir, names: frozenset[str] | None = None, ranks: Collection[int] | None = None
 ) -> EventsTold:
-    """The events of all signal files, or of one rank's; those called `names` (None: all looked for here)."""
+    """The events in the signals of `ranks` (None: of all), those called `names` (None: all looked for)."""
     found: list[Event] = []
     left_out, budget = 0, _MOST_BYTES
     for rank, path in run_dir.signal_files():
-        if of_rank not in (None, rank):
+        if ranks is not None and rank not in ranks:
             continue
         try:
             size = os.path.getsize(path)

@@ -25,6 +25,7 @@ __all__ = ["Told", "troubles_told"]
 _LOGS_BYTES = 64 << 20
 _MOST = 20_000
 _TOGETHER_S = 60.0
+_ASKED = 32
 _LIVES = ("restart", "run_start")
 _WORDS_OF_SIGNALS = frozenset({"exception", "signal", "ckpt_failed"})
 
@@ -54,12 +55,23 @@ class Told:
 
 
 def troubles_told(
-    run_dir: RunDir, state: RunState, overrides: Xid | None = None, *, until_t: float | None = None
+    run_dir: RunDir,
+    state: RunState,
+    overrides: Xid | None = None,
+    *,
+    until_t: float | None = None,
+    only_now: bool = False,
 ) -> Told:
-    """All troubles of the run that are told by `until_t` (unix seconds; None: by now)."""
+    """All troubles of the run that are told by `until_t` (unix seconds; None: by now).
+
+    With `only_now` the signals of earlier attempts do not matter, so that few of their files are read.
+    """
     faults, ends_t, last_step_t, left_out = _of_logs(run_dir)
-    signals = events_told(run_dir, _WORDS_OF_SIGNALS)
+    ended = _ended(state)
+    asked = {*ended[:_ASKED], min(state.ranks, default=0)} if only_now else None
+    signals = events_told(run_dir, _WORDS_OF_SIGNALS, asked)
     told: list[Fault | Event] = [*faults, *_of_kernels(run_dir), *signals.events]
+    told += _of_state(run_dir, state, ended[_ASKED:]) if only_now else ()
     found = [it for fault in told if (it := trouble_of(fault, overrides)) is not None]
     if until_t is not None:
         found = [it for it in found if it.t is None or it.t <= until_t]
@@ -100,6 +112,27 @@ def _of_logs(run_dir: RunDir) -> tuple[list[Fault], list[float], float | None, i
                 return faults, ended, last_step_t, logs.left_out_bytes
     finally:
         logs.close()
+
+
+def _ended(state: RunState) -> list[int]:
+    """Ranks that raised, or got a signal, the first in front."""
+    own = [it for it in state.ranks.values() if it.exception is not None or it.signal is not None]
+    own.sort(key=lambda it: (it.raised_t or it.signal_t or float("inf"), it.rank))
+    return [] if state.by_logs else [it.rank for it in own]
+
+
+def _of_state(run_dir: RunDir, state: RunState, ranks: Iterable[int]) -> Iterator[Event]:
+    """What the state knows of ranks whose files are not looked into once more."""
+    for rank in ranks:
+        it = state.ranks[rank]
+        source = f"signals/{run_dir.signals_of(rank).name}"
+        if it.exception is not None and it.raised_t is not None:
+            kind, _, message = it.exception.partition(": ")
+            details = {"type": kind, "message": message}
+            yield Event(it.raised_t, "exception", rank, it.step, it.attempt, it.host, source, details)
+        if it.signal is not None and it.signal_t is not None:
+            number = {"number": it.signal}
+            yield Event(it.signal_t, "signal", rank, it.step, it.attempt, it.host, source, number)
 
 
 def _of_kernels(run_dir: RunDir) -> list[Fault]:
