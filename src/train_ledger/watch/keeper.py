@@ -60,7 +60,7 @@ class Keeper:
         clock: RunClock | None = None,
         answers: Answering | None = None,
     ) -> None:
-        self.run_dir = run_dir
+        self.run_dir, self.config = run_dir, config
         run = run_dir.read_run()
         self.run_name = run_dir.name_in(run)
         self._is_named = bool(run)

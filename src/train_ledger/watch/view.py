@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 
 from train_ledger.dash.page import PageView, RunPage, serve
+from train_ledger.ledger.accounts import Accounts
+from train_ledger.watch.accounts_keeping import AccountsKeeping
 from train_ledger.watch.history_keeping import HistoryKeeping
 from train_ledger.watch.keeper import Keeper
 from train_ledger.watch.page_token import page_token
@@ -26,20 +28,18 @@ def serve_view(
     Raises OSError where the address cannot be had.
     """
     with ExitStack() as stack:
-        pages = [_page(keeper, stack.enter_context(_history(keeper, remark))) for keeper in keepers]
+        pages = [_page(keeper, stack, remark) for keeper in keepers]
         first = keepers[0].run_dir
         yield stack.enter_context(serve(pages, host, port, token=lambda: page_token(first, os.environ)))
 
 
-def _history(keeper: Keeper, remark: Callable[[str], None]) -> AbstractContextManager[HistoryKeeping]:
-    return closing(HistoryKeeping(keeper.run_dir, remark))
+def _page(keeper: Keeper, stack: ExitStack, remark: Callable[[str], None]) -> RunPage:
+    history = stack.enter_context(closing(HistoryKeeping(keeper.run_dir, remark)))
+    accounts = stack.enter_context(closing(AccountsKeeping(keeper.run_dir, keeper.config, remark)))
+    return RunPage(lambda: view(keeper, accounts.newest), history, keeper.run_dir.reports)
 
 
-def _page(keeper: Keeper, history: HistoryKeeping) -> RunPage:
-    return RunPage(lambda: view(keeper), history, keeper.run_dir.reports)
-
-
-def view(keeper: Keeper) -> PageView:
+def view(keeper: Keeper, accounts: Accounts | None = None) -> PageView:
     """The page's record of a keeper."""
     return PageView(
         state=keeper.state,
@@ -48,4 +48,5 @@ def view(keeper: Keeper) -> PageView:
         diagnosis=keeper.diagnosis,
         journal=keeper.tail,
         not_observed=keeper.not_read,
+        accounts=accounts,
     )

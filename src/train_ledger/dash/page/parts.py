@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from train_ledger.dash.judge import Alert
+from train_ledger.dash.page.accounts import accounts_part
 from train_ledger.dash.page.hardware import hardware_part
 from train_ledger.dash.page.markup import Child, Safe, element, join, moment
 from train_ledger.dash.page.plots import plotly_marker
@@ -27,7 +28,10 @@ _JOURNAL_ROWS = 40
 _ALERT_ROWS = 50
 _TOLD = 300
 
-_LEFT, _RIGHT = ("verdict", "clock", "ranks", "rank_list", "hardware", "unobserved"), ("alerts", "journal")
+_LEFT, _RIGHT = (
+    ("verdict", "clock", "ranks", "rank_list", "hardware", "unobserved"),
+    ("alerts", "accounts", "journal"),
+)
 
 
 def document(view: PageView, *, drawn: bool = False) -> str:
@@ -97,6 +101,7 @@ def parts(view: PageView) -> dict[str, Safe]:
         "ranks": ranks_part(rows),
         "rank_list": rank_list_part(rows),
         "hardware": hardware_part(view),
+        "accounts": accounts_part(view),
         "timeline": timeline_part(view),
         "journal": _journal(view.journal),
         "unobserved": _unobserved(view),

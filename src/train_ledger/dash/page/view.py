@@ -13,6 +13,7 @@ from train_ledger.dash.conditions import last_loss_finite
 from train_ledger.dash.incident import Incident
 from train_ledger.dash.judge import Alert
 from train_ledger.dash.rules import RULES
+from train_ledger.ledger.accounts import Accounts
 from train_ledger.ledger.state import RankState, RunState
 from train_ledger.render import duration, ranks_in_words, verdict
 
@@ -25,6 +26,7 @@ Tone = Literal["trouble", "unsure", "fine", "ended"]
 class PageView:
     """All that the page shows, as known at `state.t`.
 
+    `accounts` are those of the whole run as they were made last, None before the first.
     `diagnosis` is the last verdict, which may be that of an incident that is over; `journal` holds the
     newest entries, oldest first; `not_observed` says in words what could not be read.
     """
@@ -35,6 +37,7 @@ class PageView:
     diagnosis: Diagnosis | None = None
     journal: tuple[Mapping[str, Any], ...] = ()
     not_observed: tuple[str, ...] = ()
+    accounts: Accounts | None = None
 
     @property
     def last_verdict(self) -> tuple[str | None, Diagnosis | None]:

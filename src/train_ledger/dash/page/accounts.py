@@ -1,0 +1,80 @@
+"""Where did the time of the run go, and what did it cost?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from train_ledger.dash.page.markup import Child, Safe, element, join, moment, table
+from train_ledger.dash.page.view import PageView
+from train_ledger.ledger.accounts import CATEGORIES, Accounts
+from train_ledger.render import duration
+
+__all__ = ["accounts_part"]
+
+_WIDE = 1000
+_WINDOWS = ("1h", "24h", "run")
+
+
+def accounts_part(view: PageView) -> Safe:
+    """A bar and a table of the categories; a line while they are being made, or where there are none."""
+    accounts = view.accounts
+    if accounts is None or accounts.wall_s <= 0:
+        none = "Being made." if accounts is None else "Nothing was heard of the run."
+        return join((element("h2", "where the time went"), element("p", none, class_="dim")))
+    as_of = element("span", " until ", moment(accounts.until_t, age=False), class_="dim")
+    said = element("p", ", ".join(_said(accounts)), class_="dim")
+    told = [name for name in CATEGORIES if accounts.seconds.get(name)]
+    headings = ["", "time", "share", *(["GPU-hours"] if accounts.gpu_hours else [])]
+    rows = table(headings, [_row(accounts, name) for name in told])
+    return join((element("h2", "where the time went", as_of), _bar(accounts), rows, said))
+
+
+def _bar(accounts: Accounts) -> Safe:
+    """The categories one after the other, as wide as their shares."""
+    x, shapes = 0.0, []
+    for name in CATEGORIES:
+        share = accounts.seconds.get(name, 0.0) / accounts.wall_s
+        if share > 0:
+            title = element("title", f"{name} {share:.1%}")
+            shape = {"x": f"{x:.1f}", "y": 0, "width": f"{share * _WIDE:.1f}", "height": 10}
+            shapes.append(element("rect", title, class_=f"account {_css(name)}", **shape))
+        x += share * _WIDE
+    return element(
+        "svg",
+        *shapes,
+        class_="accounts",
+        viewBox=f"0 0 {_WIDE} 10",
+        preserveAspectRatio="none",
+        role="img",
+        aria_label=f"productive {accounts.seconds['productive'] / accounts.wall_s:.1%}",
+    )
+
+
+def _row(accounts: Accounts, name: str) -> Safe:
+    seconds = accounts.seconds[name]
+    hours = accounts.gpu_hours
+    mark = element("span", class_=f"account {_css(name)}")
+    cells: list[Child] = [
+        join((mark, " ", name.replace("_", "-"))),
+        duration(seconds),
+        f"{seconds / accounts.wall_s:.1%}",
+        *([f"{hours.get(name, 0.0):,.1f}"] if hours else []),
+    ]
+    return element("tr", *(element("td", cell) for cell in cells))
+
+
+def _css(name: str) -> str:
+    return name.replace("_", "-")
+
+
+def _said(accounts: Accounts) -> Iterator[str]:
+    for window in _WINDOWS:
+        share = accounts.effective.get(window)
+        if share is not None:
+            yield f"effective {share:.1%} of the {'run' if window == 'run' else f'last {window}'}"
+    if accounts.cost is not None:
+        yield f"{accounts.cost:,.0f} {accounts.currency} in all"
+    lost = len(accounts.interruptions)
+    if lost:
+        between = "" if accounts.mtbi_s is None else f", {duration(accounts.mtbi_s)} between two"
+        yield f"{lost} interruption{'s' * (lost > 1)}{between}"

@@ -1,0 +1,56 @@
+"""The page says where the time went: a bar, a table, what is effective and what it cost."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from dash.page.views import healthy
+from train_ledger.dash.page import PageView
+from train_ledger.dash.page.accounts import accounts_part
+from train_ledger.ledger.accounts import CATEGORIES, Accounts, Interruption
+
+SECONDS = {**dict.fromkeys(CATEGORIES, 0.0), "productive": 900.0, "stalled": 60.0, "start_up": 40.0}
+
+
+def made(**others: object) -> PageView:
+    accounts = Accounts("r42", 1000.0, 2000.0, SECONDS, effective={"1h": 0.9, "24h": None, "run": 0.9})
+    return replace(healthy(), accounts=replace(accounts, **others))  # type: ignore[arg-type]
+
+
+def test_the_bar_is_as_wide_as_all_of_it() -> None:
+    html = accounts_part(made())
+    widths = [
+        float(it)
+        for it in re.findall(r'<rect class="account [\w-]+" x="[\d.]+" y="0" width="([\d.]+)"', html)
+    ]
+    assert widths == [900.0, 40.0, 60.0]
+    assert "90.0%" in html
+    assert "start-up" in html
+    assert "rework" not in html
+    assert "effective 90.0% of the last 1h, effective 90.0% of the run" in html
+
+
+def test_gpu_hours_and_cost_where_they_are_known() -> None:
+    html = accounts_part(made(gpu_hours={"productive": 256.0, "stalled": 17.07}, cost=682.7))
+    assert "256.0" in html
+    assert "683 USD in all" in html
+    assert "GPU-hours" not in accounts_part(made())
+
+
+def test_interruptions_are_counted() -> None:
+    stops = tuple(Interruption(t, 0, 5) for t in (1.0, 2.0))
+    assert "2 interruptions, 7 min 30 s between two" in accounts_part(made(interruptions=stops, mtbi_s=450.0))
+
+
+@pytest.mark.parametrize(
+    ("view", "said"),
+    [
+        (healthy(), "Being made."),
+        (made(until_t=1000.0), "Nothing was heard of the run."),
+    ],
+)
+def test_before_there_are_any_that_is_said(view: PageView, said: str) -> None:
+    assert said in accounts_part(view)
