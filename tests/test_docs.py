@@ -36,3 +36,17 @@ def test_every_verb_of_the_readme_is_one():
     verbs = {command.name or command.callback.__name__ for command in app.registered_commands}
     named = set(re.findall(r"^\| `(\w+)[ `]", (ROOT / "README.md").read_text(), re.MULTILINE))
     assert named - {"drill", "trace"} == verbs
+
+
+def test_the_chinese_readme_has_the_same_verbs():
+    rows = [
+        re.findall(r"^\| (`.*?`(?:[,、] ?`.*?`)*) \|", (ROOT / name).read_text(), re.MULTILINE)
+        for name in ("README.md", "README.zh-CN.md")
+    ]
+    assert rows[0] == [row.replace("、", ", ") for row in rows[1]]
+
+
+@pytest.mark.parametrize("name", ["README.md", "README.zh-CN.md"])
+def test_links_of_the_readme_lead_somewhere(name):
+    for target in re.findall(r"\]\(([^)#\s]+)", (ROOT / name).read_text()):
+        assert "://" in target or (ROOT / target).exists(), target
