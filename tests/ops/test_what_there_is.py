@@ -115,6 +115,16 @@ def test_an_empty_folder_and_one_of_other_things_cannot_be_told(tmp_path: Path) 
         assert verdict(found).startswith("cannot tell, because ")
 
 
+def test_a_folder_that_holds_much_else_is_no_folder_of_logs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logs_of(tmp_path / "home")
+    monkeypatch.setattr("train_ledger.ops.folders._MOST_FILES", 3)
+    for number in range(3):
+        (tmp_path / "home" / f"{number}.txt").write_text("x")
+    assert diagnose(RunDir(tmp_path / "home"), Config()).cause == "unknown"
+
+
 def test_gpus_that_are_known_to_be_another_s_accuse_nobody(tmp_path: Path) -> None:
     run = RunDir(tmp_path)
     ranks = Ranks(run, 8, hosts=2)

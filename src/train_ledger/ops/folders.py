@@ -30,7 +30,8 @@ _OF_A_RUN = (
 )
 _DUMP = re.compile(r"(?:.{0,200}[_-])?rank_(?:.{1,200}_)?\d{1,7}(?:\.json|\.pickle|\.pkl)?")
 _LOG = re.compile(r"(?:.{1,250}\.(?:log|out|err|txt|stderr|stdout)(?:\.\d{1,4})?|stderr|stdout)")
-_LOOKED_AT = 500
+_MOST_FILES = 5000
+"""More are no folder that somebody put together, but one that holds much else."""
 
 
 class _FolderOfLogs(RunDir):
@@ -57,7 +58,9 @@ def as_run(run_dir: RunDir) -> RunDir:
     folder = run_dir.path
     if not folder.is_dir() or any((folder / name).exists() for name in _OF_A_RUN) or _has_run_near(folder):
         return run_dir
-    names = [os.path.basename(it) for it in itertools.islice(_files(folder), _LOOKED_AT)]
+    names = [os.path.basename(it) for it in itertools.islice(_files(folder), _MOST_FILES + 1)]
+    if len(names) > _MOST_FILES:
+        return run_dir
     if any(_DUMP.fullmatch(name) for name in names):
         return _FolderOfDumps(folder)
     return _FolderOfLogs(folder) if any(_LOG.fullmatch(name) for name in names) else run_dir
