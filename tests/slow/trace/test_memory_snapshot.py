@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import resource
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -88,6 +89,15 @@ def test_what_is_no_snapshot(
     with pytest.raises(SnapshotError, match=why):
         memory_summary(tmp_path / "s.pickle")
     assert not (tmp_path / "evil").exists()
+
+
+def test_a_few_bytes_cannot_ask_for_gigabytes(tmp_path: Path) -> None:
+    far = (1 << 30).to_bytes(4, "little")
+    (tmp_path / "s.pickle").write_bytes(b"\x80\x04]r" + far + b".")
+    limits = resource.getrlimit(resource.RLIMIT_AS)
+    with pytest.raises(SnapshotError, match="damaged"):
+        memory_summary(tmp_path / "s.pickle")
+    assert resource.getrlimit(resource.RLIMIT_AS) == limits
 
 
 def test_lists_within_lists_do_not_fill_the_memory(tmp_path: Path) -> None:

@@ -56,3 +56,22 @@ def test_what_is_no_export(tmp_path: Path) -> None:
         kernel_sums(damaged)
     with pytest.raises(FileNotFoundError):
         kernel_sums(tmp_path / "none")
+
+
+def test_a_view_that_never_ends_is_not_asked(tmp_path: Path) -> None:
+    connection = sqlite3.connect(tmp_path / "r.sqlite")
+    endless = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x AS start FROM c"
+    connection.execute(f"CREATE VIEW CUPTI_ACTIVITY_KIND_KERNEL AS {endless}")
+    connection.commit()
+    connection.close()
+    with pytest.raises(NsysError, match="views where nsys has tables"):
+        kernel_sums(tmp_path / "r.sqlite")
+
+
+def test_names_of_bytes_that_are_no_text(tmp_path: Path) -> None:
+    path = export(tmp_path / "r.sqlite", [(0, 10, 1)])
+    connection = sqlite3.connect(path)
+    connection.execute("UPDATE StringIds SET value = CAST(x'ff41' AS TEXT)")
+    connection.commit()
+    connection.close()
+    assert [it.name for it in kernel_sums(path)] == ["\ufffdA"]

@@ -8,8 +8,10 @@ first.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import pickle
+import resource
 import struct
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,6 +26,8 @@ __all__ = ["Block", "MemorySummary", "SnapshotError", "memory_summary"]
 
 _LARGEST_BYTES = 512 << 20
 _BEGINNING_BYTES = 64 << 20
+_SPARE_BYTES = 256 << 20
+_BYTES_A_BYTE = 24
 _MOST_BLOCKS = 20
 _MOST_FRAMES = 6
 _RELEASE = "releases"
@@ -119,12 +123,27 @@ def _beginning(path: Path) -> dict[str, Any]:
 
 
 def _loaded(path: Path) -> Any:
+    content = read_small(path, limit_bytes=_LARGEST_BYTES)
     try:
-        return _PlainUnpickler(io.BytesIO(read_small(path, limit_bytes=_LARGEST_BYTES))).load()
+        with _within(_SPARE_BYTES + _BYTES_A_BYTE * len(content)):
+            return _PlainUnpickler(io.BytesIO(content)).load()
     except SnapshotError as error:
         raise SnapshotError(f"{path}: {error}") from None
     except _BAD as error:
         raise SnapshotError(f"{path}: damaged, or no pickle: {str(error)[:160]}") from error
+
+
+@contextlib.contextmanager
+def _within(more_bytes: int) -> Iterator[None]:
+    """No more memory than this is had meanwhile: five bytes of a pickle can ask for gigabytes."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    held = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    limits = [it for it in (held + more_bytes, soft) if it != resource.RLIM_INFINITY]
+    resource.setrlimit(resource.RLIMIT_AS, (min(limits), hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
 
 
 def _summary(

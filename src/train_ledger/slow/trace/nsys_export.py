@@ -46,17 +46,26 @@ def kernel_sums(path: Path) -> list[KernelSum]:
     uri = f"file:{quote(str(path.resolve()))}?mode=ro&immutable=1"
     try:
         connection = sqlite3.connect(uri, uri=True, timeout=_QUICK_S)
+        connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
         try:
             return _sums(connection, path)
         finally:
             connection.close()
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         raise NsysError(f"{path}: cannot be read as an export of nsys: {error}") from error
+
+
+def _want_tables(connection: sqlite3.Connection, path: Path) -> None:
+    """A view of the same name would be a statement of the file's own, which may never end."""
+    query = "SELECT name FROM sqlite_master WHERE name IN (?, 'StringIds') AND type != 'table'"
+    if connection.execute(query, (_TABLE,)).fetchone():
+        raise NsysError(f"{path}: has views where nsys has tables; it is no export of nsys")
 
 
 def _sums(connection: sqlite3.Connection, path: Path) -> list[KernelSum]:
     connection.execute("PRAGMA trusted_schema=OFF")
     connection.execute("PRAGMA query_only=ON")
+    _want_tables(connection, path)
     columns = {row[1] for row in connection.execute(f"PRAGMA table_info({_TABLE})")}
     if not {"start", "end"} <= columns:
         raise NsysError(f"{path}: has no kernels in it; record with -t cuda, and export the whole report")
