@@ -29,7 +29,8 @@ class Leads:
     """
 
     def __init__(self, ranks: Mapping[int | None, RankTape]) -> None:
-        self._ranks = ranks
+        # In one order, however the facts came: else two equal histories would differ by a millisecond.
+        self._ranks = {rank: ranks[rank] for rank in sorted(ranks, key=lambda it: -1 if it is None else it)}
         named = [rank for rank in ranks if rank is not None]
         self.first = min(named) if named else None
         laps = sorted({lap for tape in ranks.values() for lap in tape.tapes})
@@ -65,7 +66,7 @@ class Leads:
 
     def _shifted(self, leads: _ByHost, known: list[Lap]) -> _ByHost:
         for there in known:
-            for host, lead_s in leads.items():
+            for host, lead_s in sorted(leads.items()):
                 if (told := self._by_host[there].get(host)) is not None:
                     return {name: it - lead_s + told for name, it in leads.items()}
         return {}
