@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 
 from train_ledger.dash.page import PageView, RunPage, serve
-from train_ledger.ledger.accounts import Accounts
-from train_ledger.watch.accounts_keeping import AccountsKeeping
+from train_ledger.watch.aside import Aside
 from train_ledger.watch.history_keeping import HistoryKeeping
 from train_ledger.watch.keeper import Keeper
 from train_ledger.watch.page_token import page_token
@@ -35,12 +34,12 @@ def serve_view(
 
 def _page(keeper: Keeper, stack: ExitStack, remark: Callable[[str], None]) -> RunPage:
     history = stack.enter_context(closing(HistoryKeeping(keeper.run_dir, remark)))
-    accounts = stack.enter_context(closing(AccountsKeeping(keeper.run_dir, keeper.config, remark)))
-    return RunPage(lambda: view(keeper, accounts.newest), history, keeper.run_dir.reports)
+    aside = stack.enter_context(closing(Aside(keeper.run_dir, keeper.config, remark)))
+    return RunPage(lambda: view(keeper, aside), history, keeper.run_dir.reports)
 
 
-def view(keeper: Keeper, accounts: Accounts | None = None) -> PageView:
-    """The page's record of a keeper."""
+def view(keeper: Keeper, aside: Aside | None = None) -> PageView:
+    """The page's record of a keeper, and of what was found out beside it."""
     return PageView(
         state=keeper.state,
         alerts=keeper.open_alerts,
@@ -48,5 +47,6 @@ def view(keeper: Keeper, accounts: Accounts | None = None) -> PageView:
         diagnosis=keeper.diagnosis,
         journal=keeper.tail,
         not_observed=keeper.not_read,
-        accounts=accounts,
+        accounts=aside.accounts if aside else None,
+        cannot_tell=aside.cannot_tell if aside else None,
     )

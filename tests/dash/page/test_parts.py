@@ -100,3 +100,12 @@ def test_only_what_an_element_made_is_not_escaped() -> None:
     assert element("p", inner, "<y>") == '<p><b title="&quot;&amp;">&lt;x&gt;</b>&lt;y&gt;</p>'
     assert isinstance(inner, Safe)
     assert element("i", "a\x1b[2Jb\u202e") == "<i>ab\ufffd</i>"
+
+
+def test_what_could_not_be_told_tonight_is_said() -> None:
+    lines = tuple(f"hang.host: wanted stacks {number}" for number in range(20))
+    html = document(replace(healthy(), cannot_tell=lines))
+    assert "could not be told tonight" in html
+    assert "wanted stacks 7" in html
+    assert "and 12 more: train-ledger coverage" in html
+    assert "could not be told tonight" not in document(replace(healthy(), cannot_tell=()))

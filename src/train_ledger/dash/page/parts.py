@@ -27,6 +27,7 @@ __all__ = ["document", "parts"]
 _JOURNAL_ROWS = 40
 _ALERT_ROWS = 50
 _TOLD = 300
+_COVERAGE_ROWS = 8
 
 _LEFT, _RIGHT = (
     ("verdict", "clock", "ranks", "rank_list", "hardware", "unobserved"),
@@ -215,6 +216,7 @@ def _told(entry: Mapping[str, Any]) -> str:
 
 
 def _unobserved(view: PageView) -> Safe:
+    """What is missing in the verdict, and what would be missing in one tonight."""
     diagnosis = view.current_diagnosis
     lines = [*view.not_observed, *(diagnosis.not_observed if diagnosis else ())]
     if view.state.world_size is None:
@@ -224,5 +226,15 @@ def _unobserved(view: PageView) -> Safe:
         (
             element("h2", "not observed"),
             listed if lines else element("p", "Nothing is missing.", class_="dim"),
+            *_could_not_be_told(view.cannot_tell or ()),
         )
     )
+
+
+def _could_not_be_told(lines: tuple[str, ...]) -> Iterator[Safe]:
+    if lines:
+        yield element("h2", "could not be told tonight")
+        shown = [element("li", line) for line in lines[:_COVERAGE_ROWS]]
+        rest = len(lines) - len(shown)
+        more = [element("li", f"and {rest} more: train-ledger coverage", class_="dim")] if rest > 0 else []
+        yield element("ul", *shown, *more)

@@ -26,7 +26,8 @@ Tone = Literal["trouble", "unsure", "fine", "ended"]
 class PageView:
     """All that the page shows, as known at `state.t`.
 
-    `accounts` are those of the whole run as they were made last, None before the first.
+    `accounts` are those of the whole run as they were made last, and `cannot_tell` says what of it could not
+    be told tonight, for want of signals; None before the first time.
     `diagnosis` is the last verdict, which may be that of an incident that is over; `journal` holds the
     newest entries, oldest first; `not_observed` says in words what could not be read.
     """
@@ -38,6 +39,7 @@ class PageView:
     journal: tuple[Mapping[str, Any], ...] = ()
     not_observed: tuple[str, ...] = ()
     accounts: Accounts | None = None
+    cannot_tell: tuple[str, ...] | None = None
 
     @property
     def last_verdict(self) -> tuple[str | None, Diagnosis | None]:

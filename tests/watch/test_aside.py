@@ -1,4 +1,4 @@
-"""Accounts are made anew while a run goes on, and what keeps them from being made is said once."""
+"""Accounts and coverage are made anew while a run goes on; what keeps them from it is said once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from train_ledger.config import Config
 from train_ledger.run_dir import RunDir
-from train_ledger.watch.accounts_keeping import AccountsKeeping
+from train_ledger.watch.aside import Aside
 
 
 def wait_until(holds: Callable[[], bool]) -> None:
@@ -30,23 +30,25 @@ def write(run_dir: RunDir, first: int, last: int) -> None:
 def test_they_follow_the_run(tmp_path: Path) -> None:
     run_dir = RunDir(tmp_path)
     write(run_dir, 1, 50)
-    keeping = AccountsKeeping(run_dir, Config(), lambda _: None, every_s=0.05)
+    aside = Aside(run_dir, Config(), lambda _: None, every_s=0.05)
     try:
-        wait_until(lambda: keeping.newest is not None and keeping.newest.steps == 50)
+        wait_until(lambda: aside.accounts is not None and aside.accounts.steps == 50)
         write(run_dir, 51, 60)
-        wait_until(lambda: keeping.newest is not None and keeping.newest.steps == 60)
-        assert keeping.newest is not None
-        assert keeping.newest.spans == ()
+        wait_until(lambda: aside.accounts is not None and aside.accounts.steps == 60)
+        assert aside.accounts is not None
+        assert aside.accounts.spans == ()
+        wait_until(lambda: aside.cannot_tell is not None)
+        assert any("kernel log" in line for line in aside.cannot_tell or ())
     finally:
-        keeping.close()
+        aside.close()
 
 
 def test_what_keeps_them_from_being_made_is_said_once(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text("[]")
     said: list[str] = []
-    keeping = AccountsKeeping(RunDir(tmp_path), Config(), said.append, every_s=0.02)
-    wait_until(lambda: bool(said))
+    aside = Aside(RunDir(tmp_path), Config(), said.append, every_s=0.02)
+    wait_until(lambda: len(said) == 2)
     time.sleep(0.3)
-    keeping.close()
-    assert len(said) == 1
-    assert "run.json" in said[0]
+    aside.close()
+    assert [line.partition(":")[0] for line in said] == ["no accounts", "no coverage"]
+    assert all("run.json" in line for line in said)

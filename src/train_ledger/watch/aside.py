@@ -1,0 +1,72 @@
+"""What is found out about a run beside the keeper's turns, since it takes too long for one?
+
+The accounts of the whole run, and what could not be told of it tonight. A thread of its own makes them anew
+every minute, or more rarely where that takes long; nobody waits for them.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from train_ledger.config import Config
+from train_ledger.ledger import JournalError
+from train_ledger.ledger.accounts import Accounts
+from train_ledger.ops.account import account
+from train_ledger.ops.coverage import coverage
+from train_ledger.run_dir import RunDir, RunDirError
+
+__all__ = ["Aside"]
+
+_EVERY_S = 60.0
+_SHARE_OF_TIME = 50
+_FIRST_AFTER_S = 5.0
+
+
+class Aside:
+    """`accounts` are those made last, without their spans, and `cannot_tell` what coverage said last.
+
+    Both are None before the first time. `remark` is told of trouble, once.
+    """
+
+    def __init__(
+        self, run_dir: RunDir, config: Config, remark: Callable[[str], None], every_s: float = _EVERY_S
+    ) -> None:
+        self._run_dir, self._config, self._remark = run_dir, config, remark
+        self._every_s = every_s
+        self.accounts: Accounts | None = None
+        self.cannot_tell: tuple[str, ...] | None = None
+        self._said: set[str] = set()
+        self._ending = threading.Event()
+        self._thread = threading.Thread(target=self._make_again, name="aside", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Make no more; what is being made is left to itself."""
+        self._ending.set()
+        self._thread.join(timeout=1)
+
+    def _make_again(self) -> None:
+        pause_s = min(_FIRST_AFTER_S, self._every_s)
+        while not self._ending.wait(pause_s):
+            began_s = time.monotonic()
+            self._try("no accounts", self._make_accounts)
+            self._try("no coverage", self._make_coverage)
+            pause_s = max(self._every_s, _SHARE_OF_TIME * (time.monotonic() - began_s))
+
+    def _make_accounts(self) -> None:
+        self.accounts = replace(account(self._run_dir, self._config), spans=())
+
+    def _make_coverage(self) -> None:
+        self.cannot_tell = coverage(self._run_dir, self._config).verdicts
+
+    def _try(self, what: str, make: Callable[[], None]) -> None:
+        try:
+            make()
+        except (RunDirError, JournalError, OSError) as error:
+            said = f"{what}: {error}"
+            if said not in self._said:
+                self._said.add(said)
+                self._remark(said)
