@@ -40,7 +40,7 @@ def test_something_does_not_hold(run_dir):
     (run_dir / "run.json").write_text("{}")
     answer = run(run_dir, "--only", "13")
     assert answer.exit_code == 1
-    assert answer.stdout.startswith("not ready: 1 item of 1 fail (runbook and duty roster)")
+    assert answer.stdout.startswith("not ready: 1 of 1 item fails (runbook and duty roster)")
     assert "contacts in run.json" in answer.stdout
 
 

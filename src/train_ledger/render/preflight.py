@@ -9,7 +9,7 @@ from typing import Literal
 from train_ledger.render.grid import Word, ruled_lines
 from train_ledger.render.harmless import harmless
 from train_ledger.render.html import as_html
-from train_ledger.render.report import Pair, Point, Report, Row, Section, Tone, points
+from train_ledger.render.report import Pair, Report, Row, Section, Tone, pairs, points
 
 __all__ = ["CheckRow", "ItemRows", "PreflightShown", "preflight_as_html", "preflight_as_text"]
 
@@ -20,6 +20,7 @@ _TONES: dict[Verdict, Tone] = {"pass": "fine", "fail": "trouble", "not_possible"
 _HEADS = ("", "item", "check", "", "what was found")
 _UNBROKEN = (0, 3)
 _STYLED = {"trouble": "\x1b[1;31m", "fine": "\x1b[1;32m", "unsure": "\x1b[1;33m"}
+_BULLET = "  - "
 _PLAIN = "\x1b[0m"
 _COVERAGE = "what could be told of a fault tonight"
 
@@ -95,12 +96,13 @@ def _fixes(items: Sequence[ItemRows], verdict: str) -> list[str]:
         for check in item.checks:
             if check.verdict == verdict and check.fix:
                 told.setdefault(harmless(check.fix), []).append(f"{item.number} {harmless(check.name)}")
-    return [f"  - {', '.join(of)}: {fix}" for fix, of in told.items()]
+    return [f"{_BULLET}{', '.join(of)}: {fix}" for fix, of in told.items()]
 
 
 def preflight_as_html(shown: PreflightShown) -> str:
-    """The same as one file, a section an item."""
-    sections = [Section("", tuple(Pair(label, text) for label, text in shown.about))] if shown.about else []
+    """The same as one file: what is to be mended, then a section an item."""
+    sections = pairs("", shown.about)
+    sections += points("to mend", (line.removeprefix(_BULLET) for line in _fixes(shown.items, "fail")))
     sections += [
         Section(f"{item.number}  {item.title}: {_WORDS[item.verdict]}", tuple(_rows(item)))
         for item in shown.items
@@ -110,7 +112,7 @@ def preflight_as_html(shown: PreflightShown) -> str:
 
 
 def _rows(item: ItemRows) -> Iterator[Row]:
-    yield Point(f"passes where {item.criterion}")
+    yield Pair("passes where", item.criterion)
     for check in item.checks:
         fix = f" – {check.fix}" if check.fix and check.verdict != "pass" else ""
-        yield Point(f"{check.name}: {_WORDS[check.verdict]} – {check.said}{fix}")
+        yield Pair(check.name, f"{_WORDS[check.verdict]} – {check.said}{fix}")

@@ -29,7 +29,7 @@ ANSWER = Preflight(
 
 def test_the_terminal_is_told_the_verdict_every_check_and_what_to_do():
     text = as_terminal(ANSWER)
-    assert text.startswith("not ready: 1 item of 2 fail (Flight Recorder); 1 check not possible here\n")
+    assert text.startswith("not ready: 1 of 2 items fails (Flight Recorder); 1 check not possible here\n")
     for told in (
         "runs/r42",
         "no GPU",
@@ -47,7 +47,8 @@ def test_nothing_from_outside_acts_on_a_page():
     page = as_page(ANSWER)
     assert "<b>no such folder" not in page
     assert "&lt;b&gt;no such folder" in page
-    assert "passes where its variables hold on every rank" in page
+    assert "<dt>passes where</dt><dd>its variables hold on every rank" in page
+    assert "to mend" in page
 
 
 def test_json_has_the_verdicts():
@@ -66,4 +67,4 @@ def test_where_nothing_could_be_checked_that_is_the_verdict():
 
 def test_all_that_was_checked_held():
     fine = Preflight(None, 0.0, 1.0, "here", (answer_of("logs", [passed("logs", "4 files")]),))
-    assert as_terminal(fine).startswith("nothing found wrong: 1 of 1 item pass")
+    assert as_terminal(fine).startswith("nothing found wrong: 1 of 1 item passes")

@@ -30,20 +30,27 @@ ITEMS: tuple[Item, ...] = (
         "GPU self-test",
         "memory comes back as written, GEMM over 95 % of the peak and even within the node, no XID",
     ),
-    Item(2, "bandwidth", "bandwidth between nodes", "within 15 % of the nominal one, no odd node"),
+    Item(
+        2, "bandwidth", "bandwidth between nodes", "it is within 15 % of the nominal one, and no node is odd"
+    ),
     Item(
         3,
         "clocks",
         "clocks under load",
-        "close to the maximal clock, no reason of power or heat to go lower",
+        "they are close to the maximal ones, with no reason of power or heat to go lower",
     ),
     Item(
         4,
         "memory",
         "memory account",
-        "measured within 10 % of the computed; reserved leaves 10 % room",
+        "what is measured is within 10 % of what is computed, and reserved leaves 10 % room",
     ),
-    Item(5, "mfu", "MFU base", "100 steady steps with p95 under 1.15 × p50, MFU known, a trace kept"),
+    Item(
+        5,
+        "mfu",
+        "MFU base",
+        "p95 of 100 steady steps is under 1.15 × p50, their MFU is known, a trace is kept",
+    ),
     Item(
         6,
         "restore",
@@ -69,14 +76,16 @@ ITEMS: tuple[Item, ...] = (
         "metrics and page",
         "steps stop, and the page is there within 2 minutes; every rank is scraped",
     ),
-    Item(11, "logs", "logs and rank map", "one file a rank; every rank's host and GPU are known"),
+    Item(
+        11, "logs", "logs and rank map", "there is one file a rank, and every rank's host and GPU are known"
+    ),
     Item(
         12,
         "configuration",
         "configuration kept",
         "arguments, environment, packages, commit and image are written down",
     ),
-    Item(13, "roster", "runbook and duty roster", "contacts are known, the page has somebody to go to"),
+    Item(13, "roster", "runbook and duty roster", "contacts are known, and the page has somebody to go to"),
 )
 
 

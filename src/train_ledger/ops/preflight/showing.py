@@ -71,11 +71,12 @@ def _headline(answer: Preflight) -> str:
     rest = f"; {_count(open_checks, 'check')} not possible here" if open_checks else ""
     if failing:
         names = ", ".join(item.title for item in failing)
-        return f"not ready: {_count(len(failing), 'item')} of {len(answer.items)} fail ({names}){rest}"
+        fail = "fails" if len(failing) == 1 else "fail"
+        return f"not ready: {len(failing)} of {_count(len(answer.items), 'item')} {fail} ({names}){rest}"
     if not passing:
         return f"cannot tell: nothing could be checked here, of {_count(len(answer.items), 'item')}"
     of = _count(len(answer.items), "item")
-    return f"nothing found wrong: {len(passing)} of {of} pass{rest}"
+    return f"nothing found wrong: {len(passing)} of {of} {'passes' if len(passing) == 1 else 'pass'}{rest}"
 
 
 def _count(number: int, word: str) -> str:
