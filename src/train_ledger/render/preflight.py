@@ -112,7 +112,7 @@ def preflight_as_html(shown: PreflightShown) -> str:
 
 
 def _rows(item: ItemRows) -> Iterator[Row]:
-    yield Pair("passes where", item.criterion)
+    yield Pair("passes if", item.criterion)
     for check in item.checks:
         fix = f" – {check.fix}" if check.fix and check.verdict != "pass" else ""
         yield Pair(check.name, f"{_WORDS[check.verdict]} – {check.said}{fix}")

@@ -47,7 +47,7 @@ def test_nothing_from_outside_acts_on_a_page():
     page = as_page(ANSWER)
     assert "<b>no such folder" not in page
     assert "&lt;b&gt;no such folder" in page
-    assert "<dt>passes where</dt><dd>its variables hold on every rank" in page
+    assert "<dt>passes if</dt><dd>its variables hold on every rank" in page
     assert "to mend" in page
 
 

@@ -76,8 +76,9 @@ def base_checks(own: OwnRun | None, drilled: Base | None, on_gpu: bool, trace: s
     """Of the run's own dry run where there is one; else of the drill, which is no base of its MFU."""
     base = own_base(own) if own is not None else None
     if base is not None and own is not None:
-        yield _even(base, "your training")
-        yield _mfu(base)
+        even = _even(base, "your training")
+        yield even
+        yield _mfu(base, is_kept=even.verdict == "pass")
         yield _trace(
             str(own.traces[-1]) if own.traces else trace, "your training" if own.traces else "the drill"
         )
@@ -108,7 +109,7 @@ def _even(base: Base, whose: str) -> Check:
     return passed("even steps", said)
 
 
-def _mfu(base: Base) -> Check:
+def _mfu(base: Base, is_kept: bool) -> Check:
     if base.mfu is None:
         why = "its steps tell no MFU: the device's peak, the model's figures or tokens are not known"
         return not_possible(
@@ -117,7 +118,10 @@ def _mfu(base: Base) -> Check:
     if not 0 < base.mfu <= 100:
         said = f"{base.mfu:.1f} %: the peak or the model's figures are wrong"
         return failed("MFU", said, "correct model or peak_flops in run.json")
-    return passed("MFU", f"{base.mfu:.1f} %, written to run.json as mfu_baseline")
+    kept = (
+        "written to run.json as mfu_baseline" if is_kept else "not kept as a base, since the steps are uneven"
+    )
+    return passed("MFU", f"{base.mfu:.1f} %, {kept}")
 
 
 def _trace(trace: str | None, whose: str) -> Check:
