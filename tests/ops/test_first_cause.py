@@ -289,3 +289,31 @@ def test_what_comes_after_others_gave_up_waiting_is_their_clearing_away(run: Run
     assert not any(
         line.startswith("first cause: rank 5") and "atexit" in line for line in found.evidence
     ) or (found.confidence != "high")
+
+
+def test_a_loop_of_losses_that_are_no_numbers_is_told_as_that(run: RunDir) -> None:
+    ranks = Ranks(run, 4)
+    ranks.start()
+    ranks.steps(50)
+    for attempt in range(1, 6):
+        ranks.steps(3, loss="NaN")
+        ranks.event("exception", type="RuntimeError", message="the loss is NaN, giving up")
+        if attempt < 5:
+            ranks.t += 30
+            ranks.start(attempt, 30)
+            ranks.steps(20)
+    found = diagnose(run, Config(), at=ranks.t + 60)
+    assert (found.state, found.cause, found.ranks, found.since_step) == ("stopped", "numeric.nan", (), 51)
+    assert any("the same data position again, 3,264: it is the data" in line for line in found.evidence)
+
+
+def test_a_run_that_had_stood_before_the_scheduler_ended_it_says_so(run: RunDir) -> None:
+    ranks = Ranks(run, 4)
+    ranks.start()
+    ranks.steps(60)
+    ranks.event("phase_start", phase="backward")
+    ranks.t += 1000
+    ranks.event("signal", number=15)
+    found = diagnose(run, Config(), at=ranks.t + 400)
+    assert (found.cause, found.ranks) == ("unknown", ())
+    assert any(line.startswith("it had stood still for longer than its limit") for line in found.evidence)

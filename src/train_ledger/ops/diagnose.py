@@ -85,7 +85,19 @@ def _loop(seen: Seen) -> _Found | None:
     if not is_loop:
         return None
     loop = of_loop(seen)
-    return _Found(loop.diagnosis, lost_s=loop.lost_s)
+    return _Found(_of_numbers(seen, loop.diagnosis), lost_s=loop.lost_s)
+
+
+def _of_numbers(seen: Seen, loop: Diagnosis) -> Diagnosis:
+    """A loop in which the loss is no number again comes of that, whatever its ranks raised then."""
+    is_bad = any(it.nonfinite_since_step is not None for it in seen.state.ranks.values())
+    if loop.cause != "restart_loop" or not is_bad:
+        return loop
+    loss = of_loss(seen)
+    then = (line.replace("first cause: ", "then ", 1) for line in loop.evidence)
+    lines = (f"first cause: {loss.evidence[0]}", *loss.evidence[1:], *then)
+    unseen = (*loss.not_observed, *loop.not_observed)
+    return replace(loss, evidence=tuple(dict.fromkeys(lines)), not_observed=unseen)
 
 
 def _hang(seen: Seen) -> _Found | None:

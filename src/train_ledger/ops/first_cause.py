@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from train_ledger.answer import Confidence, Diagnosis, HangAnswer
 from train_ledger.ops.loss_cause import of_loss
-from train_ledger.ops.outside import BY_WHOM
+from train_ledger.ops.outside import BY_WHOM, stood_before
 from train_ledger.ops.seen import Seen
 from train_ledger.ops.troubles import FirstCause, Told, Trouble, first_cause, troubles_told
 from train_ledger.ops.troubles.lines import (
@@ -63,14 +63,19 @@ def traced_back(seen: Seen, found: Diagnosis) -> Traced:
         earlier = next((it for row in _EARLIER if (it := row(story, found)) is not None), found)
         earlier = with_first(earlier, first)
     else:
-        earlier = _ended_by(some, found)
+        earlier = _ended_by(seen, some, found)
     earlier = replace(earlier, not_observed=(*earlier.not_observed, *told.not_read))
     return Traced(earlier, _lost_s(seen, first, told))
 
 
-def _ended_by(some: Sequence[Trouble], found: Diagnosis) -> Diagnosis:
+def _ended_by(seen: Seen, some: Sequence[Trouble], found: Diagnosis) -> Diagnosis:
     """Nothing went wrong but that somebody ended it; where the scheduler says so, it is known by whom."""
     lines = tuple(outside_lines(some))
+    if lines and stood_before(seen.state):
+        lines = (
+            *lines,
+            "it had stood still for longer than its limit before it was ended: why, nothing tells",
+        )
     by = [line.removeprefix(ENDED) for line in lines if _SCHEDULER in line]
     if not by:
         return replace(found, evidence=(*lines, *found.evidence))
