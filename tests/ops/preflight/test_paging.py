@@ -3,7 +3,7 @@
 import json
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from urllib.parse import parse_qs, urlparse
+from urllib.parse import parse_qs
 
 import pytest
 
@@ -54,14 +54,18 @@ def prometheus():
     answers = {"status": 200}
 
     class Handler(BaseHTTPRequestHandler):
-        def do_GET(self):
-            query = parse_qs(urlparse(self.path).query)["query"][0]
+        def do_POST(self):
+            form = self.rfile.read(int(self.headers["Content-Length"])).decode()
+            query = parse_qs(form)["query"][0]
             series = [{"metric": {"rank": str(rank)}, "value": [0, "1"]} for rank in (0, 1)]
             if "DCGM" in query:
                 series = [{"metric": {}, "value": [0, "8"]}]
             elif 'run="r42"' not in query:
                 series = []
-            body = answers.get("body") or {"status": "success", "data": {"result": series}}
+            body = answers.get("body") or {
+                "status": "success",
+                "data": {"resultType": "vector", "result": series},
+            }
             self.send_response(answers["status"])
             self.end_headers()
             self.wfile.write(json.dumps(body).encode())
@@ -80,13 +84,19 @@ def prometheus():
 
 def test_prometheus_is_asked_for_the_runs_ranks(prometheus):
     url, _ = prometheus
-    assert scraped_by(url, "r42") == Scraped((0, 1), 8, url)
+    found = scraped_by(url, "r42")
+    assert (found.ranks, found.gpus, found.fails) == ((0, 1), 8, False)
+    assert "127.0.0.1" in found.url
     assert scraped_by(url, 'no"such').ranks == ()
 
 
 def test_a_prometheus_that_answers_nonsense_or_not_at_all_fails(prometheus):
     url, answers = prometheus
-    for body in ({"status": "error"}, ["nonsense"], {"status": "success", "data": {"result": 7}}):
+    for body in (
+        {"status": "error"},
+        ["nonsense"],
+        {"status": "success", "data": {"resultType": "vector", "result": 7}},
+    ):
         answers["body"] = body
         assert scraped_by(url, "r42").fails
     answers["status"] = 500
@@ -98,3 +108,7 @@ def test_a_prometheus_that_answers_nonsense_or_not_at_all_fails(prometheus):
 def test_where_none_is_named_nothing_fails():
     assert not scraped_by("", "r42").fails
     assert not scraped_by("http://127.0.0.1:9", None).fails
+
+
+def test_a_password_in_the_address_is_not_shown():
+    assert "s3cr3t" not in repr(scraped_by("http://me:s3cr3t@127.0.0.1:9", "r42"))

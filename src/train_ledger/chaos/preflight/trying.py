@@ -17,6 +17,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from train_ledger.chaos import servers
 from train_ledger.chaos.dump_place import DUMP_PATH_VARIABLES
 from train_ledger.chaos.plan import gpus_here
 from train_ledger.chaos.preflight import drills
@@ -187,7 +188,7 @@ class _Trying:
             if "page" in self._wanted.items and not self._wanted.cluster_only:
                 self._say("page drill: a small run of its own stops its steps")
                 run = self._run_dir.path if self._run_dir else None
-                by_prometheus = bool(self._config.prometheus.url)
+                by_prometheus = bool(self._config.prometheus.url) and not servers.missing_servers()
                 page = stack.enter_context(
                     drills.page_drill(self._folder, run, prometheus=by_prometheus, ring=self._wanted.ring)
                 )
