@@ -234,7 +234,7 @@ class Player:
         """What each step was worth in the end."""
         truth = self.made.truth
         truth.pop("steps", None)
-        is_dead = self.ends in ("crash", "hang")
+        is_dead = self.ends in ("crash", "hang") or (self.ends == "goes_on" and not self.now.steps)
         begun = max((base for base, own in self.laps if own), default=0)
         lowest = max(self.durable, begun) if is_dead and self.durable is not None else FOR_EVER
         for base, own in reversed(self.laps):

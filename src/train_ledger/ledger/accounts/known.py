@@ -58,7 +58,8 @@ class Known:
         for pause in pauses_of(self.told):
             self._paused.setdefault(pause.attempt, []).append(pause)
         self.pauses = [self.pauses_of(lap.attempt, lap.rank) for lap in self.laps]
-        learn_usual(self.laps, [paused_places(*it) for it in zip(self.laps, self.pauses, strict=True)])
+        paused = [paused_places(*it) for it in zip(self.laps, self.pauses, strict=True)]
+        learn_usual(self.laps, paused, self.limits.step_s)
         self._find_bases()
         self.attempts = self._attempts()
         self.place_of = {it.number: place for place, it in enumerate(self.attempts)}

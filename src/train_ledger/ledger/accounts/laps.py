@@ -8,6 +8,7 @@ others tell.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from statistics import median, median_high, median_low
 
@@ -25,6 +26,8 @@ _FEW = 2
 _FEW_OF = 1000
 _USUAL_STEPS = 20
 _WARM_UP_STEPS = 2
+_LONG_S = 10.0
+_IN_A_ROW = 3
 
 
 @dataclass(slots=True)
@@ -192,22 +195,39 @@ def _complete(lap: RunLap, other: Tape, lead_s: float, last: int) -> None:
         lap.saved_s = {**{p: it for p, it in other.saved_s.items() if p < count}, **shifted}
 
 
-def learn_usual(laps: list[RunLap], paused: list[set[int]]) -> None:
-    """Fill in how long steps usually take; `paused` are the places of steps that followed a pause."""
+def learn_usual(laps: list[RunLap], paused: list[set[int]], stall_s: Callable[[float], float]) -> None:
+    """Fill in how long steps usually take; `paused` are the places of steps that followed a pause.
+
+    A step that stood is no usual one, by `stall_s` of the usual duration before; where several do in a row,
+    steps have become so long.
+    """
     earlier: list[float] = []
     for lap, skipped in zip(laps, paused, strict=True):
-        usual = Usual(earlier_s=earlier)
-        steps, times, own = lap.steps, lap.times_us, lap.own_s
-        for place in range(len(steps)):
-            if place in skipped or lap.saved_s.get(place, 0.0) > 0:
-                continue
-            duration_s = own[place]
-            if place and not duration_s > 0:  # nan, too
-                duration_s = (times[place] - times[place - 1]) / 1e6 / (steps[place] - steps[place - 1])
-            if duration_s > 0 and place >= _WARM_UP_STEPS:
-                usual.places.append(place)
-                usual.durations_s.append(duration_s)
-            elif duration_s > 0:
+        usual = lap.usual = Usual(earlier_s=earlier)
+        stood = 0
+        for place, duration_s in _plain_s(lap, skipped):
+            if place < _WARM_UP_STEPS:
                 usual.warming_s = [min(duration_s, *usual.warming_s)] if usual.warming_s else [duration_s]
-        lap.usual = usual
+                continue
+            if duration_s > _LONG_S and stood < _IN_A_ROW:
+                before_s = usual.at(place)
+                if before_s is not None and duration_s > stall_s(before_s):
+                    stood += 1
+                    continue
+            stood = 0
+            usual.places.append(place)
+            usual.durations_s.append(duration_s)
         earlier = usual.newest_s
+
+
+def _plain_s(lap: RunLap, skipped: set[int]) -> Iterator[tuple[int, float]]:
+    """How long each step took that neither saved nor followed a pause: by its timer, or from line to line."""
+    steps, times, own = lap.steps, lap.times_us, lap.own_s
+    for place in range(len(steps)):
+        if place in skipped or lap.saved_s.get(place, 0.0) > 0:
+            continue
+        duration_s = own[place]
+        if place and not duration_s > 0:  # nan, too
+            duration_s = (times[place] - times[place - 1]) / 1e6 / (steps[place] - steps[place - 1])
+        if duration_s > 0:
+            yield place, duration_s

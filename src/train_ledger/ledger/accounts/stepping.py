@@ -49,7 +49,12 @@ class Limits:
         }
 
     def step_us(self, usual_us: float) -> float:
+        """From how long on a step stands that usually takes so long."""
         return max(self.floor_us, self.factor * usual_us)
+
+    def step_s(self, usual_s: float) -> float:
+        """The same in seconds."""
+        return self.step_us(usual_s * 1e6) / 1e6
 
     def excess_us(self, phase: str, lasted_us: int, usual_us: float) -> int:
         """By how much a phase that outlasted its limit took longer than it usually does; else 0."""
