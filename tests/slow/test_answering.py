@@ -176,3 +176,14 @@ def test_noise_that_lasts_takes_longer_to_be_believed():
     parts["compute_s"] = parts["compute_s"] * (1 + drifts)
     table = told(parts)
     assert all(answer(table.between(1, end)).culprits == () for end in range(60, steps, 20))
+
+
+def test_a_save_among_the_newest_steps_of_a_climb_hides_nothing():
+    parts = healthy()
+    climbs = np.clip(np.arange(STEPS) - 270, 0, None) / 30
+    parts["num_alloc_retries"] = parts["num_alloc_retries"] + np.cumsum(1.0 * (climbs > 0))
+    parts["compute_s"] = parts["compute_s"] * (1 + 0.3 * (climbs > 0) + 0.5 * climbs)
+    table = told(parts)
+    saves = np.arange(STEPS) == 296
+    found = answer(replace(table, marks=replace(table.marks, checkpoint=saves)))
+    assert (found.slower, found.cause) == (True, "slow.fragmentation")

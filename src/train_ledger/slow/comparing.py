@@ -85,7 +85,7 @@ def _cut_at(newest: StepTable, found: Onset, alerts: Alerts) -> View | None:
     """The steps on both sides of a change; None where they did not become slower by it."""
     before, now = newest.between(None, found.between[0] - 1), newest.between(found.step, None)
     if found.shape == "ramp":
-        now = newest.newest(max(_FEWEST_STEPS, len(now.steps) // 4))
+        now = now.newest(max(2 * _FEWEST_STEPS, len(now.steps) // 4))
     if not (_has_steps(before) and _has_steps(now)):
         return None
     view = _view(now, before, _steps_in_words(before), alerts)

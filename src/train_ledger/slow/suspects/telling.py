@@ -96,7 +96,11 @@ def _evidence(view: View, who: Who, told: Sequence[Suspect]) -> Iterator[str]:
     elif view.before_s is not None:
         before = f"{seconds_in_words(view.before_s)} of {view.compared_with}"
         longer = view.now_s > _LONGER * view.before_s
-        how = f"more than the {before} by single long steps" if longer else f"no longer than the {before}"
+        how = (
+            f"more than the {before}, though no change was found that lasts"
+            if longer
+            else f"no longer than the {before}"
+        )
         yield f"a step takes {seconds_in_words(view.now_s)}, {how}"
     if who.kind in ("rank", "host"):
         yield f"few ranks or all: few, {len(who.ranks)} of {len(who.ranks) + len(who.victims)}"
