@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from train_ledger.config import Config, Respond
-from train_ledger.ledger import RunState
+from train_ledger.ledger import JournalError, RunState
+from train_ledger.ledger.journal import Journal
 from train_ledger.run_dir import RunDir
 from train_ledger.watch.book import Book
 from train_ledger.watch.console import Console
@@ -90,6 +91,23 @@ def test_one_that_a_killed_keeper_began_is_not_begun_again(tmp_path: Path) -> No
     assert [it["exit_code"] for it in kept.entries("hook_done")] == [None]
     kept.attend()
     assert len(kept.entries("hook_decided")) == 1
+
+
+def test_what_cannot_be_written_down_is_not_run(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A keeper after this one would not know of it, and leave the node out once more."""
+
+    def full(journal: Journal, entry: Mapping[str, Any]) -> None:
+        raise JournalError("journal.jsonl: No space left on device")
+
+    monkeypatch.setattr(Journal, "append", full)
+    kept.attend()
+    assert kept.hooks.is_idle
+    assert not kept.told.exists()
+    said = next(it["said"] for it in kept.entries("hook_done") if it["hook"] == "exclude")
+    assert said.startswith("it was not run")
+    monkeypatch.undo()
+    kept.attend()
+    assert not kept.told.exists(), "not on this verdict any more: a person reads what was said of it"
 
 
 def test_a_dry_run_is_told_once_and_runs_nothing(tmp_path: Path) -> None:

@@ -31,16 +31,27 @@ class Book:
         self.tail: deque[Mapping[str, Any]] = deque(self.before, maxlen=_TAIL)
 
     def record(self, kind: str, **details: Any) -> Mapping[str, Any]:
-        """Journal one entry, on the disk when this returns, and say it."""
+        """Journal one entry, on the disk when this returns, and say it.
+
+        Where the disk does not take it, that is said and nothing else comes of it: the page must go out.
+        """
+        return self._recorded(kind, details)[0]
+
+    def has_recorded(self, kind: str, **details: Any) -> bool:
+        """The same, for what may be done only once it is on the disk: whether it is."""
+        return self._recorded(kind, details)[1]
+
+    def _recorded(self, kind: str, details: Mapping[str, Any]) -> tuple[Mapping[str, Any], bool]:
         entry = {"t": round(self._now(), 3), "kind": kind, **_finite(details)}
+        is_kept = True
         try:
             self._journal.append(entry)
         except JournalError as error:
-            # The page must go out even where the disk is full; what is lost is said on the terminal.
+            is_kept = False
             self.console.remark(f"{error}; not journalled: {kind}")
         self.tail.append(entry)
         self.console.tell(entry)
-        return entry
+        return entry, is_kept
 
 
 def _finite(value: Any) -> Any:

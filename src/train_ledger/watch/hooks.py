@@ -23,6 +23,8 @@ __all__ = ["Hooks", "command_of", "done_about", "standing_words", "told_to_hook"
 _Key = tuple[str, str]
 """(incident, hook)"""
 
+_NOT_KEPT = "it was not run: that it is run could not be written down, and then it could be run twice"
+
 
 class Hooks:
     """The hooks of one run's incidents; `before` are the entries of earlier keepers, oldest first."""
@@ -49,14 +51,16 @@ class Hooks:
             if said_t == verdict["t"] and does != "wait":
                 continue  # on one verdict nothing is decided twice, but for what waits
             self._said[key] = (verdict["t"], decision.does, decision.why)
-            self._note(incident, verdict["t"], decision)
+            is_kept = self._has_noted(incident, verdict["t"], decision)
             if decision.does == "act" and not config.dry_run:
                 self._begun.add(key)
-                told = told_to_hook(self._run_dir, run, incident, decision.hook, state, verdict["diagnosis"])
-                log = self._run_dir.ledger / "hooks" / f"{incident}-{decision.hook}.log"
-                self._running[key] = HookRun(
-                    command_of(self._config, decision.hook), told, log, config.hook_wait_s
-                )
+                if is_kept:
+                    told = told_to_hook(
+                        self._run_dir, run, incident, decision.hook, state, verdict["diagnosis"]
+                    )
+                    self._running[key] = self._run(incident, decision.hook, told)
+                else:
+                    self._note_end(incident, decision.hook, None, _NOT_KEPT)
 
     def note_outcomes(self) -> None:
         """Journal which hooks have ended, and how."""
@@ -76,12 +80,17 @@ class Hooks:
         for decision in decide(self._config.respond, verdict["diagnosis"], state, float(verdict["t"])):
             yield in_words(decision, dry_run=dry_run)
 
+    def _run(self, incident: str, hook: Hook, told: Mapping[str, Any]) -> HookRun:
+        log = self._run_dir.ledger / "hooks" / f"{incident}-{hook}.log"
+        return HookRun(command_of(self._config, hook), told, log, self._config.respond.hook_wait_s)
+
     def _done(self, incident: str) -> Done:
         return _done(incident, self._begun, self._codes)
 
-    def _note(self, incident: str, verdict_t: object, decision: Decision) -> None:
+    def _has_noted(self, incident: str, verdict_t: object, decision: Decision) -> bool:
+        """Whether the decision is on the disk: what is not could be done once more by the next keeper."""
         command = command_of(self._config, decision.hook)
-        self._book.record(
+        return self._book.has_recorded(
             "hook_decided",
             incident=incident,
             hook=decision.hook,
