@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from train_ledger.facts import Event, Fact, Fault
+from train_ledger.facts import Event, Fact, Step
 from train_ledger.ledger.accounts import Happened, Sign, signs_of
 from train_ledger.run_dir import RunDir, read_small
 from train_ledger.sources import FactReader
@@ -30,14 +30,8 @@ _EVENTS = frozenset({"restart", "process_end", "signal_sent"})
 
 def launcher_signs(run_dir: RunDir) -> list[Sign]:
     """The signs that launchers give, in no order; a log that is too large or not to be read tells none."""
-    facts = (fact for path in _logs(run_dir) for fact in _facts(path) if _is_sign(fact))
-    return list(signs_of((round((fact.t or 0.0) * 1e6), _happened(fact)) for fact in facts))
-
-
-def _is_sign(fact: Fact) -> bool:
-    if fact.t is None or not math.isfinite(fact.t):
-        return False
-    return isinstance(fact, Fault) or (isinstance(fact, Event) and fact.name in _EVENTS)
+    facts = (fact for path in _logs(run_dir) for fact in _facts(path))
+    return list(signs_of(told for fact in facts if (told := _told(fact)) is not None))
 
 
 def _logs(run_dir: RunDir) -> Iterator[Path]:
@@ -76,6 +70,12 @@ def _marked(data: bytes) -> Iterator[bytes]:
         at = end
 
 
-def _happened(fact: Fact) -> Happened:
-    name = fact.name if isinstance(fact, Event) else getattr(fact, "fault", "")
-    return Happened(fact.t or 0.0, name, fact.rank, fact.attempt, None, "", fact.details, fact.source)
+def _told(fact: Fact) -> tuple[int, Happened] | None:
+    """What a launcher says of the processes, with its time in microseconds; None for what is none of that."""
+    if isinstance(fact, Step) or fact.t is None or not math.isfinite(fact.t):
+        return None
+    name = fact.name if isinstance(fact, Event) else fact.fault
+    if isinstance(fact, Event) and name not in _EVENTS:
+        return None
+    happened = Happened(fact.t, name, fact.rank, fact.attempt, None, "", fact.details, fact.source)
+    return round(fact.t * 1e6), happened
