@@ -1,29 +1,20 @@
-"""The history of a run is the same however its facts came, and is found again where it was kept."""
+"""The history of a run is the same however its facts came."""
 
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
-import numpy as np
 import pytest
 
+from ledger.history.made import step, told
 from train_ledger.facts import Event, Fault, HardwareReading, Step, Stretch
 from train_ledger.ledger.history import (
     History,
-    HistoryUnusableError,
     curves,
     gpu_strips,
-    read_history,
     strips,
-    write_history,
 )
 from train_ledger.ledger.history.fields import CURVES
-from train_ledger.sources import FilesMemory
-
-
-def step(number: int, rank: int = 0, attempt: int = 0, **values: float) -> Step:
-    return Step(1000.0 + number, number, rank, attempt, "n0", values=values)
 
 
 class Plain:
@@ -33,16 +24,6 @@ class Plain:
         self.t, self.step = fact.t, fact.step
         for name in CURVES:
             setattr(self, name, fact.values.get(name))
-
-
-def told() -> History:
-    history = History()
-    for attempt, numbers in ((0, range(1, 101)), (1, range(61, 131))):
-        for rank in range(4):
-            history.add(Event(1000.0 + numbers[0], "run_start", rank, attempt=attempt, host="n0"))
-            for number in numbers:
-                history.add(step(number, rank, attempt, loss=2.0, compute_s=1.0 + (rank == 3)))
-    return history
 
 
 def test_each_attempt_has_its_curves_and_what_was_done_again_is_marked() -> None:
@@ -129,47 +110,3 @@ def test_a_spike_of_one_step_is_seen_from_afar() -> None:
 def test_a_field_without_a_history_is_told() -> None:
     with pytest.raises(KeyError, match="colour"):
         curves(told(), ["colour"])
-
-
-# -- kept
-
-
-def kept(folder: Path) -> tuple[Path, History]:
-    path, history = folder / "history", told()
-    history.add_hardware(HardwareReading(1e9, "n0", gpu=0, values={"DCGM_FI_DEV_SM_CLOCK": 1.0}))
-    write_history(path, "r42", history, FilesMemory())
-    return path, history
-
-
-def test_what_was_kept_is_found_again_and_goes_on(tmp_path: Path) -> None:
-    path, history = kept(tmp_path)
-    again = History()
-    assert read_history(path, "r42", again) == FilesMemory()
-    for either in (history, again):
-        either.add(step(131, 2, 1, loss=3.0))
-    assert curves(again) == curves(history)
-    assert again.marks == history.marks
-    for own, other in zip(
-        (*strips(again), *gpu_strips(again)), (*strips(history), *gpu_strips(history)), strict=True
-    ):
-        assert np.array_equal(own.cells, other.cells, equal_nan=True)
-
-
-def test_where_nothing_was_kept_there_is_nothing_to_go_on_from(tmp_path: Path) -> None:
-    assert read_history(tmp_path / "history", "r42", History()) is None
-
-
-@pytest.mark.parametrize("cut", [0, 5, 40, 60, 2000, -1])
-def test_what_is_cut_short_is_refused_and_leaves_nothing_behind(tmp_path: Path, cut: int) -> None:
-    path, _ = kept(tmp_path)
-    path.write_bytes(path.read_bytes()[:cut])
-    history = History()
-    with pytest.raises(HistoryUnusableError, match="made again"):
-        read_history(path, "r42", history)
-    assert history.curves == {}
-
-
-def test_another_runs_is_not_used(tmp_path: Path) -> None:
-    path, _ = kept(tmp_path)
-    with pytest.raises(HistoryUnusableError, match="another run"):
-        read_history(path, "r43", History())

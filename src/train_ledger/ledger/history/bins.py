@@ -128,11 +128,13 @@ class Bins:
 
     def put(self, arrays: dict[str, NDArray[Any]], *, base: int, width: int) -> None:
         """Take over what was kept; raises ValueError where shapes or kinds do not fit together."""
-        bins = arrays["first_t"].shape[-1]
+        bins = arrays["first_t"].size
         for name in _ARRAYS:
             wanted = (bins,) if name.endswith("_t") else (self._fields, bins)
             if arrays[name].shape != wanted:
                 raise ValueError(f"{name} has the shape {arrays[name].shape}, wanted is {wanted}")
+            if arrays[name].dtype != getattr(self, name).dtype:
+                raise ValueError(f"{name} holds {arrays[name].dtype}")
         if width < 1 or not 0 <= bins <= self._most:
             raise ValueError(f"{bins} bins of {width} steps")
         for name in _ARRAYS:

@@ -10,7 +10,7 @@ import hashlib
 import math
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
@@ -29,6 +29,9 @@ _DIGEST_BYTES = 32
 _LENGTH_BYTES = 8
 _LARGEST_BYTES = 1 << 30
 _LARGEST_CELLS = 1 << 26
+_FARTHEST = 1 << 61
+"""Of steps and seconds: sums and differences of two of them are numbers of 64 bits still."""
+
 _KINDS = {"f": np.dtype("<f8"), "i": np.dtype("<i8")}
 
 
@@ -43,8 +46,8 @@ class _Array(msgspec.Struct, frozen=True):
 
 
 class _Axis(msgspec.Struct, frozen=True):
-    base: int
-    width: int
+    base: Annotated[int, msgspec.Meta(ge=-_FARTHEST, le=_FARTHEST)]
+    width: Annotated[int, msgspec.Meta(ge=1, le=_FARTHEST)]
     names: tuple[str, ...] = ()
 
 

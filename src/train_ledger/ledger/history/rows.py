@@ -97,6 +97,8 @@ class Rows:
         """Take over what was kept; raises ValueError where it does not fit together."""
         if total.shape != count.shape or total.ndim != 3 or total.shape[:2] != (self._fields, len(names)):
             raise ValueError(f"{len(names)} rows have cells of the shapes {total.shape} and {count.shape}")
+        if (total.dtype, count.dtype) != (self.total.dtype, self.count.dtype):
+            raise ValueError(f"sums of {total.dtype} and counts of {count.dtype}")
         if width < 1 or len(set(names)) < len(names):
             raise ValueError("rows of the same name, or columns of no width")
         self.total, self.count = total.copy(), count.copy()
