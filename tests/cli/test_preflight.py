@@ -7,7 +7,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from train_ledger.chaos.preflight import trying
+from train_ledger.chaos.preflight import tries
 from train_ledger.cli import app
 from train_ledger.ops.preflight import HangDrilled, Launched
 
@@ -74,7 +74,7 @@ def test_what_cannot_be_done_is_one_line(words, told, monkeypatch):
 
 
 def test_without_torch_what_takes_a_job_is_said_and_the_rest_is_checked(run_dir, monkeypatch):
-    monkeypatch.setattr(trying.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(tries.importlib.util, "find_spec", lambda name: None)
     told = json.loads(run(run_dir, "--only", "gpu,faults,recorder,roster", "--json").stdout)
     verdicts = {item["key"]: item["verdict"] for item in told["items"]}
     assert verdicts == dict.fromkeys(("gpu", "faults", "recorder"), "not_possible") | {"roster": "pass"}
@@ -100,8 +100,8 @@ def test_a_job_that_does_not_run_fails_its_items_and_leaves_its_logs(run_dir, mo
         def result(self):
             return HangDrilled(why_not="no space left")
 
-    monkeypatch.setattr(trying, "run_job", broken)
-    monkeypatch.setattr(trying.drills, "hang_drill", lambda *_: Drill())
+    monkeypatch.setattr(tries, "run_job", broken)
+    monkeypatch.setattr(tries.drills, "hang_drill", lambda *_: Drill())
     words = "gpu,bandwidth,clocks,mfu,restore,layout,faults,recorder"
     told = json.loads(run(run_dir, "--only", words, "--json").stdout)
     verdicts = {item["key"]: item["verdict"] for item in told["items"]}
@@ -123,7 +123,7 @@ def test_what_a_cluster_measured_is_taken_and_nothing_is_measured_anew(run_dir, 
             "nic_bytes_per_s": 400e9,
         }
         (measured / f"rank_{rank:05d}.json").write_text(json.dumps(figures))
-    monkeypatch.setattr(trying, "run_job", lambda *_: pytest.fail("a job was started"))
+    monkeypatch.setattr(tries, "run_job", lambda *_: pytest.fail("a job was started"))
     told = json.loads(run(run_dir, "--only", "bandwidth", "--json").stdout)
     assert [it["verdict"] for it in told["items"][0]["checks"]] == ["pass", "pass", "pass"]
     assert "4 ranks over nccl on 4 hosts" in told["where"]

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from train_ledger.chaos.preflight.trying import Wanted, preflight
+from train_ledger.chaos.preflight.trying import preflight
+from train_ledger.chaos.preflight.wanted import Wanted
 
 __all__ = ["Wanted", "measured_as_rank", "preflight"]
 

@@ -8,7 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from train_ledger.chaos.preflight.job import measure
-from train_ledger.chaos.preflight.trying import MEASURED, STAGES_OF, Wanted, preflight
+from train_ledger.chaos.preflight.trying import preflight
+from train_ledger.chaos.preflight.wanted import MEASURED, STAGES_OF, Wanted
 from train_ledger.config import Config
 from train_ledger.ops.preflight import Preflight, PreflightError
 from train_ledger.run_dir import RunDir

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 import train_ledger
+from train_ledger.chaos.preflight.surroundings import device_of_rank, dump_place, nics
 from train_ledger.chaos.preflight.trainee import Trainee
 from train_ledger.run_dir import write_atomically
 from train_ledger.signals import flight
@@ -42,7 +43,6 @@ _ON_TO = 14
 _SLOWER_S = 0.06
 _TRACED_STEPS = 3
 _TIMEOUT_S = 120
-_ACTIVE = 4
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -69,24 +69,13 @@ def measure(folder: Path, stages: Sequence[str], *, load_s: float) -> None:
     import torch.distributed as dist
 
     torch.set_num_threads(1)
-    device = _device()
+    device = device_of_rank()
     timeout = datetime.timedelta(seconds=_TIMEOUT_S + load_s)
     dist.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=timeout)
     _Rank(folder, stages, load_s, rank, device, monitor).run()
     dist.barrier()
     dist.destroy_process_group()
     monitor.close()
-
-
-def _device() -> torch.device:
-    import torch
-
-    local_rank, local_ranks = (int(os.environ.get(it, "0")) for it in ("LOCAL_RANK", "LOCAL_WORLD_SIZE"))
-    if not torch.cuda.is_available() or torch.cuda.device_count() < max(local_ranks, 1):
-        return torch.device("cpu")
-    device = torch.device("cuda", local_rank)
-    torch.cuda.set_device(device)
-    return device
 
 
 class _Rank:
@@ -140,28 +129,10 @@ class _Rank:
             }
         )
         if not self._restarts:
-            self._tell(dump_place=self._dump_place())
+            self._tell(dump_place=dump_place(self._rank))
         for stage in STAGES if not self._restarts else STAGES[STAGES.index("restore") :]:
             if stage in self._stages:
                 getattr(self, f"_do_{stage}")()
-
-    def _dump_place(self) -> dict[str, Any]:
-        """Whether this rank can write where torch will dump, and whether rank 0 sees what all wrote there."""
-        import torch.distributed as dist
-
-        prefix = flight.dump_prefix(os.environ)
-        probes = [Path(f"{prefix}{rank}.preflight") for rank in range(dist.get_world_size())]
-        error = ""
-        try:
-            probes[self._rank].write_bytes(b"preflight")
-        except OSError as refused:
-            error = refused.strerror or str(refused)
-        dist.barrier()
-        unseen = [rank for rank, probe in enumerate(probes) if not probe.exists()] if self._rank == 0 else []
-        dist.barrier()
-        with contextlib.suppress(OSError):
-            probes[self._rank].unlink()
-        return {"prefix": prefix, "error": error, "unseen": unseen}
 
     def _do_gpu(self) -> None:
         if self._device.type == "cuda":
@@ -177,7 +148,7 @@ class _Rank:
 
         hosts: list[Any] = [None] * dist.get_world_size()
         dist.all_gather_object(hosts, socket.gethostname())
-        self._tell(bandwidth=measure_bandwidth(hosts, self._rank, self._device), nic_bytes_per_s=_nics())
+        self._tell(bandwidth=measure_bandwidth(hosts, self._rank, self._device), nic_bytes_per_s=nics())
 
     def _do_clocks(self) -> None:
         if self._device.type == "cuda":
@@ -293,19 +264,6 @@ class _Rank:
 
     def _fixed(self) -> str:
         return self._trainee.fixed_loss().hex()
-
-
-def _nics() -> float | None:
-    """Bytes per second of all ports of this host's network cards that are up, if it has any."""
-    from train_ledger.sources.hardware.infiniband import read_ports
-
-    ports = [it.values for it in read_ports(time.time(), "")]
-    rates = [
-        it["rate_bytes_per_second"]
-        for it in ports
-        if it.get("state_id") == _ACTIVE and "rate_bytes_per_second" in it
-    ]
-    return sum(rates) or None
 
 
 if __name__ == "__main__":
