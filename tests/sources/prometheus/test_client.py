@@ -9,7 +9,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from urllib.parse import parse_qs
 
 import pytest
@@ -36,7 +36,7 @@ def served(answer: Callable[[str, dict[str, list[str]], dict[str, str]], Answer]
             """Nothing on stderr."""
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     try:
         yield f"127.0.0.1:{server.server_port}"
     finally:
@@ -120,6 +120,29 @@ def test_nobody_is_waited_for_longer_than_said() -> None:
         with pytest.raises(PrometheusError, match=r"no answer within 0\.2 s"):
             Prometheus(f"http://{where}", timeout_s=0.2).query("up")
         assert time.monotonic() - began_s < 1.5
+
+
+@pytest.mark.parametrize("begun", [b"HTTP/1.1 200 OK\r\nX-Slow: ", b"HTTP/1.1 200 OK\r\n\r\n"])
+def test_nor_where_a_byte_comes_now_and_then(begun: bytes) -> None:
+    over = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def drip() -> None:
+            client, _ = server.accept()
+            with client, suppress(OSError):  # which is what is wanted: it was hung up on
+                client.recv(4096)
+                client.sendall(begun)
+                while not over.wait(0.1):
+                    client.sendall(b" ")
+
+        threading.Thread(target=drip, daemon=True).start()
+        began_s = time.monotonic()
+        try:
+            with pytest.raises(PrometheusError, match=r"no answer within 0\.4 s"):
+                Prometheus(f"http://127.0.0.1:{server.getsockname()[1]}", timeout_s=0.4).query("up")
+            assert time.monotonic() - began_s < 5
+        finally:
+            over.set()
 
 
 def test_where_nobody_listens_it_says_so() -> None:

@@ -7,8 +7,11 @@ Format: prometheus.io/docs/prometheus/latest/querying/api.
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import math
+import socket
+import threading
 import time
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -94,16 +97,20 @@ class Prometheus:
             connection = kind(self.address.host, self.address.port, timeout=self._timeout_s)
         except http.client.InvalidURL:
             raise PrometheusError(self._is_none("its address is none")) from None
+        ending = threading.Timer(self._timeout_s, _hang_up, [connection])
+        ending.daemon = True
+        ending.start()
         try:
             return self._answered(connection, path, form, until_s)
-        except TimeoutError:
-            raise PrometheusError(f"{where}: no answer within {self._timeout_s:g} s") from None
-        except OSError as error:
-            why = error.strerror or type(error).__name__
-            raise PrometheusError(f"{where}: is not reached ({why}); is Prometheus there?") from None
-        except (http.client.HTTPException, ValueError) as error:
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            if isinstance(error, TimeoutError) or time.monotonic() > until_s:
+                raise PrometheusError(f"{where}: no answer within {self._timeout_s:g} s") from None
+            if isinstance(error, OSError):
+                why = error.strerror or type(error).__name__
+                raise PrometheusError(f"{where}: is not reached ({why}); is Prometheus there?") from None
             raise PrometheusError(self._is_none(f"it answers no HTTP, {type(error).__name__}")) from None
         finally:
+            ending.cancel()
             connection.close()
 
     def _answered(
@@ -117,6 +124,7 @@ class Prometheus:
         }
         connection.request("POST", self.address.path + path, form, headers)
         response = connection.getresponse()
+        _want_in_time(until_s)
         is_answer = response.status == http.client.OK
         content = self._read(response, self._most_bytes if is_answer else _ERROR_BYTES, until_s)
         if not is_answer:
@@ -130,8 +138,8 @@ class Prometheus:
             if len(content) > most_bytes:
                 size = f"{most_bytes >> 20} MiB" if most_bytes >> 20 else f"{most_bytes} bytes"
                 raise PrometheusError(f"{self.address.shown}: answers more than {size}, which is not read")
-            if time.monotonic() > until_s:
-                raise TimeoutError
+            _want_in_time(until_s)
+        _want_in_time(until_s)
         if response.length:
             raise PrometheusError(f"{self.address.shown}: its answer ended {response.length} bytes too early")
         return bytes(content)
@@ -148,6 +156,18 @@ class Prometheus:
 
     def _is_none(self, why: str) -> str:
         return f"{self.address.shown}: is no Prometheus ({why})"
+
+
+def _hang_up(connection: http.client.HTTPConnection) -> None:
+    """A socket's own timeout begins anew with every byte that drips in; this one ends them all."""
+    if isinstance(connection.sock, socket.socket):
+        with contextlib.suppress(OSError):  # closed meanwhile
+            connection.sock.shutdown(socket.SHUT_RDWR)
+
+
+def _want_in_time(until_s: float) -> None:
+    if time.monotonic() > until_s:
+        raise TimeoutError
 
 
 def _word(answer: _Answer) -> str:
