@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
+from starlette.types import Message, Receive, Scope, Send
 
 from dash.page.views import healthy
 from train_ledger.dash.page import RunPage, app, serve
+from train_ledger.dash.page.guard import Guard
 
 TOKEN = "a-token-that-nobody-guesses"  # noqa: S105
 
@@ -97,3 +100,19 @@ def test_nothing_else_is_given_away(tmp_path: Path, name: str) -> None:
     answer = reports(tmp_path / "reports").get(f"/reports/{name}")
     assert answer.status_code == 404
     assert "secret" not in answer.text
+
+
+def test_what_is_no_request_of_a_page_reaches_nothing() -> None:
+    """A web socket brings no token along that the page would look for."""
+    reached: list[str] = []
+
+    async def behind(scope: Scope, receive: Receive, send: Send) -> None:
+        reached.append(scope["type"])
+
+    async def nothing(message: object = None) -> Message:
+        return {}
+
+    guard = Guard(behind, loopback=True)
+    for kind in ("lifespan", "websocket", "http3"):
+        asyncio.run(guard({"type": kind, "path": "/events", "headers": []}, nothing, nothing))
+    assert reached == ["lifespan"]

@@ -44,9 +44,10 @@ class Guard:
         self._token = token
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
+        if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
-            return
+        if scope["type"] != "http":
+            return  # no web socket is served here: none is let past the token
 
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
