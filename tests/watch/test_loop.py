@@ -16,7 +16,10 @@ from typing import Any
 import httpx
 import pytest
 
+from train_ledger.config import Config
+from train_ledger.ledger import KeeperHeld, KeeperLock
 from train_ledger.run_dir import RunDir
+from train_ledger.watch import watch
 
 
 def made_run(folder: Path, name: str, age_s: float) -> RunDir:
@@ -94,6 +97,16 @@ def test_several_runs_stand_on_one_page_and_each_has_its_journal(
     for run in runs:
         kinds = [json.loads(line)["kind"] for line in run.journal.read_text().splitlines()]
         assert kinds.count("keeper_started") == 1
+
+
+def test_where_one_is_kept_already_none_is_and_nothing_stays_behind(runs: tuple[RunDir, RunDir]) -> None:
+    before = set(threading.enumerate())
+    with KeeperLock(runs[1].keeper_lock), pytest.raises(KeeperHeld, match="r42"):
+        watch(*((run, Config()) for run in runs), port=None, out=lambda _: None)
+    for run in runs:
+        with KeeperLock(run.keeper_lock):
+            pass
+    assert set(threading.enumerate()) <= before
 
 
 @pytest.mark.slow

@@ -70,5 +70,6 @@ def _sentence(holder: bytes, path: Path) -> str:
         since = time.strftime("%H:%M:%S UTC", time.gmtime(who["since"]))
         by = f"pid {int(who['pid'])} on host {who['host']} since {since}"
     except (ValueError, TypeError, KeyError, OverflowError, OSError):
-        by = f"by whom is not readable in {path}"
-    return f"watch is already running for this run: {by}; stop it first, or read along with the exporter"
+        by = "by whom is not readable"
+    told = f"watch is already running for this run: {by}; stop it first, or read along with the exporter"
+    return f"{path}: {told}"

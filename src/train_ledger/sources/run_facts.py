@@ -115,6 +115,14 @@ class RunFacts:
         return self._current.read_bytes + self._hardware.read_bytes
 
     @property
+    def progress(self) -> float | None:
+        """The share of what is to be read that was read; None once all of it was."""
+        if self.caught_up:
+            return None
+        read, left = self.read_bytes, self.lag_bytes
+        return read / (read + left) if read + left else 0.0
+
+    @property
     def left_out_bytes(self) -> int:
         """Bytes that are not read at all, since reading began behind them."""
         return self._current.left_out_bytes + self._hardware.left_out_bytes

@@ -63,10 +63,7 @@ class Following:
     @property
     def progress(self) -> float | None:
         """The share of what is to be read that was read; None once all of it was."""
-        if self._files.caught_up:
-            return None
-        read, left = self._files.read_bytes, self._files.lag_bytes
-        return read / (read + left) if read + left else 0.0
+        return self._files.progress
 
     def look(self) -> PageView:
         """Read what is new, of a backlog the next part, and say how the run stands."""

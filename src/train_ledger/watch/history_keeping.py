@@ -61,10 +61,7 @@ class HistoryKeeping:
     @property
     def progress(self) -> float | None:
         """The share of the run's files that was read; None once there is nothing left to catch up with."""
-        if self._files.caught_up:
-            return None
-        read, left = self._files.read_bytes, self._files.lag_bytes
-        return read / (read + left) if read + left else 0.0
+        return self._files.progress
 
     def close(self) -> None:
         """Stop following and write down what is known."""

@@ -99,15 +99,13 @@ def _kept(
 ) -> Iterator[_Kept]:
     if followed is not None or (until_verdict and not config.respond.on_page):
         config = replace(config, respond=replace(config.respond, on_page=("diagnose",)))
-    with KeeperLock(run_dir.keeper_lock):
-        keeper = _keeper(run_dir, config, console, followed)
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(KeeperLock(run_dir.keeper_lock))
+        keeper = stack.enter_context(contextlib.closing(_keeper(run_dir, config, console, followed)))
         _say_how_it_stands(config, console)
         recording = NodeRecording(run_dir, config, console.remark)
-        try:
-            yield _Kept(keeper, recording, console)
-        finally:
-            recording.close()
-            keeper.close()
+        stack.enter_context(contextlib.closing(recording))
+        yield _Kept(keeper, recording, console)
 
 
 def _keeper(run_dir: RunDir, config: Config, console: Console, followed: FollowedRun | None) -> Keeper:
