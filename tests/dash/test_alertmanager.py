@@ -8,7 +8,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from train_ledger.chaos.webhook import Webhook
 from train_ledger.config import Alerts, Config, Notify
 from train_ledger.dash.alertmanager import ALERTMANAGER_ARGUMENTS, alertmanager_yml
 from train_ledger.dash.rules import INHIBITIONS, RULES
+from waiting import wait_until
 
 needs_amtool = pytest.mark.skipif(shutil.which("amtool") is None, reason="amtool is not installed")
 needs_alertmanager = pytest.mark.skipif(
@@ -179,13 +180,6 @@ class Alertmanager:
 
 def stamp(t: float) -> str:
     return datetime.fromtimestamp(t, UTC).isoformat()
-
-
-def wait_until(holds: Callable[[], bool], timeout_s: float) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not holds():
-        assert time.monotonic() < deadline, "did not come in time"
-        time.sleep(0.05)
 
 
 @contextlib.contextmanager

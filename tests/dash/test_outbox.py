@@ -9,7 +9,7 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -24,6 +24,7 @@ from train_ledger.dash.claim import claimant
 from train_ledger.dash.message import Notification, Outcome, redacted
 from train_ledger.dash.outbox import Outbox
 from train_ledger.dash.sender import deliver, main
+from waiting import wait_until
 
 
 class Receiver(ThreadingHTTPServer):
@@ -70,13 +71,6 @@ def page(
 ) -> Notification:
     urls = (receiver.url,) if receiver else ()
     return Notification(id, "r42: TrainingStepStalled", "no step for 95 s", **{"urls": urls, **others})
-
-
-def wait_until(true: Callable[[], object], seconds: float = 20.0) -> None:
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, "waited too long"
-        time.sleep(0.02)
 
 
 def settled(outbox: Outbox) -> tuple[Outcome, ...]:

@@ -4,19 +4,12 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 from train_ledger.config import Config
 from train_ledger.run_dir import RunDir
 from train_ledger.watch.aside import Aside
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+from waiting import wait_until
 
 
 def write(run_dir: RunDir, first: int, last: int) -> None:

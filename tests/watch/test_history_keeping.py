@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,6 +10,7 @@ import pytest
 from train_ledger.ledger.history import curves
 from train_ledger.run_dir import RunDir
 from train_ledger.watch.history_keeping import HistoryKeeping, history_path
+from waiting import wait_until
 
 
 def write(run_dir: RunDir, first: int, last: int, rank: int = 0) -> None:
@@ -24,13 +23,6 @@ def write(run_dir: RunDir, first: int, last: int, rank: int = 0) -> None:
 def steps_in(keeping: HistoryKeeping) -> list[int]:
     with keeping.looked_at() as history:
         return [step for part in curves(history, ["loss"], points=2000) for step in part.steps]
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def caught_up(keeping: HistoryKeeping, last: int) -> bool:

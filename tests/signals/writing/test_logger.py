@@ -18,6 +18,7 @@ import pytest
 
 from train_ledger import SignalLogger
 from train_ledger.fields import read_number
+from waiting import wait_until
 
 
 @pytest.fixture
@@ -303,10 +304,3 @@ logger.close()
 """
     subprocess.run([sys.executable, "-c", script], check=True, timeout=20)
     assert (tmp_path / "weights").read_bytes() == b""
-
-
-def wait_until(true: Callable[[], bool], timeout_s: float = 5.0) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
