@@ -25,7 +25,7 @@ def hardware_part(view: PageView) -> Safe:
     """The table; a line where no host's hardware is read."""
     state = view.state
     if not state.gpus and not state.ports:
-        none = "Not observed: no GPU, port or kernel log of any host is read."
+        none = "Not observed: nothing was told of a GPU or a port of any host."
         return join((element("h2", "hardware"), element("p", none, class_="dim")))
     of_gpus = sorted(((told, gpu) for gpu in state.gpus for told in _of_gpu(gpu, state.t)), key=_by_badness)
     of_ports = [(told, port) for port in state.ports for told in _of_port(port, state.t)]

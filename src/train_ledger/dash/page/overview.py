@@ -61,12 +61,12 @@ def _row(address: str, view: PageView) -> Safe:
     ranks = f"{len(state.ranks)}" + (f" of {state.world_size}" if state.world_size else "")
     said = element("span", first.text, class_=first.tone)
     pace = "–" if state.p50_step_time_s is None else duration(state.p50_step_time_s)
-    age = "–" if state.last_step_t is None or state.finished else f"{duration(state.stalled_for_s)} ago"
+    age = "–" if state.last_step_t is None else f"{duration(max(0.0, state.t - state.last_step_t))} ago"
     return element(
         "tr",
         element("td", element("a", state.run, href=address)),
         element("td", said),
-        element("td", state.state),
+        element("td", state.state.replace("_", " ")),
         element("td", "–" if state.step is None else state.step, class_="number"),
         element("td", pace),
         element("td", age),

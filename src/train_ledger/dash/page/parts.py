@@ -115,7 +115,7 @@ def _clock(state: RunState) -> Safe:
     stalled = age_s > limit_s and not state.finished
     what = "since the last step" if state.last_step_t is not None else "without a first step"
     figures = [
-        _figure("state", state.state, _since(state.since_t)),
+        _figure("state", state.state.replace("_", " "), _since(state.since_t)),
         _figure("step", "–" if state.step is None else f"{state.step}", f"attempt {state.attempt}"),
         _figure(
             what,
@@ -222,13 +222,11 @@ def _unobserved(view: PageView) -> Safe:
     if view.state.world_size is None:
         lines.append("how many ranks there should be: run.json does not say")
     listed = element("ul", *(element("li", line) for line in dict.fromkeys(lines)))
-    return join(
-        (
-            element("h2", "not observed"),
-            listed if lines else element("p", "Nothing is missing.", class_="dim"),
-            *_could_not_be_told(view.cannot_tell or ()),
-        )
-    )
+    untold = tuple(_could_not_be_told(view.cannot_tell or ()))
+    if untold and not lines:
+        return join(untold)
+    nothing = element("p", "Nothing is missing.", class_="dim")
+    return join((element("h2", "not observed"), listed if lines else nothing, *untold))
 
 
 def _could_not_be_told(lines: tuple[str, ...]) -> Iterator[Safe]:

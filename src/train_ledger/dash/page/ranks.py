@@ -10,6 +10,7 @@ from train_ledger.dash.page.view import RankRow, Totals, in_words, worst_first
 __all__ = ["rank_list_part", "ranks_part"]
 
 _RANK_ROWS = 24
+_WIDEST_HOST, _LEAST_HOST = 30, 8
 
 
 def ranks_part(rows: list[RankRow]) -> Safe:
@@ -38,6 +39,14 @@ def _alike(rows: list[RankRow]) -> str:
     return ", ".join(f"{count} {word}" for word, count in counts.items()) + at
 
 
+def _host(name: str | None) -> Safe:
+    """Whole where it fits; of a long name its end before the domain, by which such names differ."""
+    if name is None or len(name) <= _WIDEST_HOST:
+        return element("td", name or "–")
+    first = name.partition(".")[0]
+    return element("td", "…", (first if len(first) > _LEAST_HOST else name)[-_WIDEST_HOST:], title=name)
+
+
 def _rank(row: RankRow) -> Safe:
     rank = row.rank
     word = element("span", row.word, class_=f"chip {_css(row)}", title=row.detail or None)
@@ -49,7 +58,7 @@ def _rank(row: RankRow) -> Safe:
         element("td", rank.phase or "–"),
         element("td", moment(rank.step_t)),
         element("td", moment(rank.heard_t)),
-        element("td", rank.host or "–"),
+        _host(rank.host),
         element("td", "–" if rank.gpu is None else rank.gpu, class_="number"),
         element("td", "–" if rank.pid is None else rank.pid, class_="number"),
         class_=_css(row),

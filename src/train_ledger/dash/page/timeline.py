@@ -92,11 +92,11 @@ def _rows(view: PageView, until_t: float) -> list[tuple[str, list[_Bar]]]:
 
 def _state_bars(view: PageView, until_t: float) -> Iterator[_Bar]:
     changes = [
-        (entry["t"], str(entry.get("state")), str(entry.get("before")))
+        (entry["t"], str(entry.get("state")), str(entry.get("before") or ""))
         for entry in view.journal
         if entry.get("kind") == "state_changed" and isinstance(entry.get("t"), int | float)
     ]
-    if changes:
+    if changes and changes[0][2]:
         first_t = min(entry["t"] for entry in view.journal if isinstance(entry.get("t"), int | float))
         changes.insert(0, (first_t, changes[0][2], ""))
     ends = [*(t for t, _, _ in changes[1:]), until_t]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from train_ledger.answer import CAUSES, Diagnosis, HangAnswer, NextCommand
-from train_ledger.dash.page.markup import Child, Safe, element, join, whole
+from train_ledger.dash.page.markup import Child, Safe, element, join, moment, whole
 from train_ledger.dash.page.view import PageView, headline
 from train_ledger.render import duration, place_in_code
 
@@ -19,7 +19,7 @@ def verdict_part(view: PageView) -> Safe:
     diagnosis = view.current_diagnosis
     said: list[Child] = [element("h1", first.text, class_=first.tone)]
     if diagnosis is not None:
-        said += _found(diagnosis)
+        said += _found(diagnosis, view.verdict_t)
     elif view.incidents:
         said.append(
             element("p", "Finding out why: dumps and stacks of every rank are being taken.", class_="dim")
@@ -32,12 +32,14 @@ def verdict_part(view: PageView) -> Safe:
     return join(said)
 
 
-def _found(diagnosis: Diagnosis) -> Iterable[Safe]:
+def _found(diagnosis: Diagnosis, found_t: float | None) -> Iterable[Safe]:
     details = diagnosis.details if isinstance(diagnosis.details, HangAnswer) else None
     findings = details.findings if details else ()
     evidence = [*diagnosis.evidence, *(line for finding in findings for line in finding.evidence)]
     commands = [*diagnosis.next, *(details.next if details else ())]
+    found = [] if found_t is None else [("found", moment(found_t, age=False))]
     facts: list[tuple[str, Child]] = [
+        *found,
         ("cause", _cause(diagnosis.cause)),
         ("confidence", diagnosis.confidence),
         *((place_in_code(finding), finding.frame) for finding in findings if finding.frame),
@@ -45,7 +47,7 @@ def _found(diagnosis: Diagnosis) -> Iterable[Safe]:
     if diagnosis.impact is not None:
         hours = diagnosis.impact.gpu_hours
         gpus = "" if hours is None else f", {hours:,.2f} GPU-hours"
-        facts.append(("lost so far", f"{duration(diagnosis.impact.wall_s)}{gpus}"))
+        facts.append(("lost by then", f"{duration(diagnosis.impact.wall_s)}{gpus}"))
     yield _pairs(facts)
     yield from _commands(commands)
     yield from _listed("evidence", dict.fromkeys(evidence))

@@ -50,6 +50,13 @@ class PageView:
         return None, self.diagnosis
 
     @property
+    def verdict_t(self) -> float | None:
+        """When the last verdict was found: its figures and ages are those of that moment."""
+        told = (entry.get("t") for entry in reversed(self.journal) if entry.get("kind") == "verdict")
+        t = next(told, None)
+        return t if isinstance(t, int | float) else None
+
+    @property
     def current_diagnosis(self) -> Diagnosis | None:
         """The last verdict, where it is about an incident that is still open."""
         incident, diagnosis = self.last_verdict
@@ -101,7 +108,7 @@ def headline(view: PageView) -> Headline:
     """What to say first: the verdict, else the page, else how the run goes.
 
     >>> headline(PageView(RunState("r42", t=0.0))).text
-    'starting: no step yet'
+    'nothing was heard of this run yet'
     """
     state = view.state
     if (diagnosis := view.current_diagnosis) is not None:
@@ -117,9 +124,16 @@ def headline(view: PageView) -> Headline:
     if troubled := _troubled(view):
         return Headline(f"{troubled} – no alert so far, {at}", "unsure")
     if state.step is None:
-        return Headline(f"starting: {at}", "fine")
+        return _without_a_step(state)
     pace = "" if state.p50_step_time_s is None else f", one every {duration(state.p50_step_time_s)}"
     return Headline(f"nothing wrong: {at}{pace}", "fine")
+
+
+def _without_a_step(state: RunState) -> Headline:
+    """A run that is not there, or lies elsewhere, is not one that starts well."""
+    if not state.ranks:
+        return Headline("nothing was heard of this run yet", "unsure")
+    return Headline("starting: no step yet", "fine")
 
 
 def _troubled(view: PageView) -> str:

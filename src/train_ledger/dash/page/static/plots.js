@@ -97,10 +97,27 @@ function layout(group, answer) {
     xaxis: { gridcolor: colour("--rule"), zeroline: false, range: range ?? undefined, autorange: range === null,
       tickformat: ",d" },
     yaxis: { gridcolor: colour("--rule"), zeroline: false, type: group.log ? "log" : "linear", fixedrange: true,
-      title: { text: unit, font: { size: 10 } }, tickformat: unit === "bytes" ? ".3s" : undefined },
+      title: { text: unit, font: { size: 10 }, standoff: 4 }, automargin: true, exponentformat: unit === "bytes" ? "SI" : "power",
+      ...flatRange(group, answer) },
     legend: { orientation: "h", y: 1.15, font: { size: 10 } }, shapes: shapes(answer),
     uirevision: JSON.stringify(range),
   };
+}
+
+// What never changes is drawn in the middle of its own size: left alone, 0.0003 is drawn as 0 between -1 and 1.
+function flatRange(group, answer) {
+  let low = Infinity;
+  let high = -Infinity;
+  for (const part of answer.attempts) {
+    for (const field of group.fields) {
+      const curve = part.curves[field];
+      if (curve === undefined) continue;
+      for (const value of curve.low) if (value !== null && value < low) low = value;
+      for (const value of curve.high) if (value !== null && value > high) high = value;
+    }
+  }
+  if (group.log || high === 0 || high - low > 1e-9 * Math.abs(high)) return { autorange: true };
+  return { autorange: false, range: high > 0 ? [0, 2 * high] : [2 * high, 0] };
 }
 
 function figure(key, title) {
@@ -202,7 +219,7 @@ function drawStrip(strip, what, place) {
   const shown = (value) => (strip.unit === "bytes" ? `${(value / 2 ** 30).toFixed(1)} GiB`
     : `${Number(value.toPrecision(3))}${strip.unit ? ` ${strip.unit}` : ""}`);
   const ends = `${shown(strip.low)} … ${shown(strip.high)}`;
-  const outliers = strip.extreme.length > 0 ? `highest now: ${what} ${strip.extreme.join(", ")}` : "none stands out";
+  const outliers = strip.extreme.length > 0 ? `highest now: ${what}${what && strip.extreme.length > 1 ? "s" : ""} ${strip.extreme.join(", ")}` : "none stands out";
   note.textContent = `${ends}; ${outliers}`;
   canvas.setAttribute("role", "img");
   canvas.setAttribute("aria-label", `${box.querySelector("figcaption").textContent}: ${note.textContent}`);
