@@ -160,6 +160,12 @@ def test_a_run_is_called_as_it_says_itself_else_as_its_folder(tmp_path):
     assert run.name_in({}) == run.name_in({"run": ""}) == "r42"
 
 
+def test_logs_in_a_folder_whose_name_no_folder_can_have(tmp_path):
+    run = RunDir(tmp_path)
+    run.run_json.write_text('{"log_dir": "lo\\u0000gs"}')
+    assert run.log_folders() == (run.logs,)
+
+
 @pytest.mark.parametrize("make", [os.mkfifo, _folder])
 def test_what_is_no_file_is_not_replaced(tmp_path, make):
     """/dev/null is a device for everybody: root must not put a file in its place."""

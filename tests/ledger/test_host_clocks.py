@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from statistics import median
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -34,6 +35,24 @@ def test_a_rank_that_logs_more_seldom_shares_the_steps_that_it_has() -> None:
     complete(clocks, 1, range(0, 100, 10), ahead_s=3.0)
     complete(clocks, 0, range(0, 95))
     assert clocks.leads_s({0: "a", 1: "b"}) == {0: 0.0, 1: 3.0}
+
+
+def test_who_asks_after_each_line_has_one_rank_compared_not_all_that_wait() -> None:
+    compared: list[int] = []
+
+    class Counting(HostClocks):
+        def _take_leads(self, rank: int, *about: Any) -> None:
+            compared.append(rank)
+            super()._take_leads(rank, *about)
+
+    clocks, ranks = Counting(), range(100)
+    complete(clocks, 0, range(1, 2))
+    for step in range(2, 12):
+        for rank in reversed(ranks):
+            complete(clocks, rank, range(step, step + 1), ahead_s=rank)
+            clocks.lead_s(rank)
+    assert len(compared) == 10 * 99
+    assert clocks.leads_s(dict.fromkeys(ranks))[7] == 7.0
 
 
 def test_equal_steps_of_different_laps_are_not_shared() -> None:

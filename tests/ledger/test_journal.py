@@ -72,7 +72,7 @@ def test_a_torn_line_is_named_with_its_number(path: Path) -> None:
     assert journal.read(path).unreadable == [(2, "cut off by a crash, or no JSON")]
 
 
-@pytest.mark.parametrize("line", [b"7", b"null", b'{"t": 1}', b"\xff\xfe"])
+@pytest.mark.parametrize("line", [b"7", b"null", b'{"t": 1}', b'{"t": 1, "kind": ["x"]}', b"\xff\xfe"])
 def test_a_line_that_is_no_entry_is_named(path: Path, line: bytes) -> None:
     path.parent.mkdir()
     path.write_bytes(line + b"\n" + json.dumps(CLOSED).encode() + b"\n")

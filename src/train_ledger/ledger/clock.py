@@ -183,21 +183,23 @@ class HostClocks:
 
     def _compare(self) -> None:
         """Take the leads of all steps that rank 0 has come to by now, and keep the later ones."""
-        if not self._zero:
+        for rank in self._waiting:
+            self._compare_rank(rank)
+
+    def _compare_rank(self, rank: int) -> None:
+        laps = self._waiting.get(rank)
+        if not laps or not self._zero:
             return
         newest = next(reversed(self._zero))
         step = next(reversed(self._zero[newest]))
-        left = 0
-        for rank, laps in self._waiting.items():
-            for lap in [lap for lap in laps if lap <= newest]:
-                steps, times = laps[lap]
-                reached = bisect_right(steps, step) if lap == newest else len(steps)
-                self._take_leads(rank, self._zero.get(lap, {}), steps[:reached], times[:reached])
-                del steps[:reached], times[:reached]
-                if not steps:
-                    del laps[lap]
-            left += sum(len(steps) for steps, _ in laps.values())
-        self._waiting_steps = left
+        for lap in [lap for lap in laps if lap <= newest]:
+            steps, times = laps[lap]
+            reached = bisect_right(steps, step) if lap == newest else len(steps)
+            self._take_leads(rank, self._zero.get(lap, {}), steps[:reached], times[:reached])
+            del steps[:reached], times[:reached]
+            self._waiting_steps -= reached
+            if not steps:
+                del laps[lap]
 
     def _take_leads(
         self, rank: int, zero: Mapping[int, float], steps: Sequence[int], times: Sequence[float]
@@ -237,7 +239,7 @@ class HostClocks:
         """Seconds that this rank is ahead of rank 0 by its own steps; None before the first shared one."""
         if rank == 0:
             return 0.0
-        self._compare()
+        self._compare_rank(rank)  # who asks after each line of each rank cannot wait for all of them
         leads = self._leads.get(rank)
         return median(leads) if leads else None
 

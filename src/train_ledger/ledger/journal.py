@@ -178,7 +178,7 @@ def _take(found: Numbered, number: int, line: bytes) -> None:
     except ValueError:
         found.unreadable.append(UnreadableLine(number, "cut off by a crash, or no JSON"))
         return
-    if isinstance(entry, dict) and "t" in entry and "kind" in entry:
+    if isinstance(entry, dict) and "t" in entry and isinstance(entry.get("kind"), str):
         found.entries.append((number, entry))
     else:
         found.unreadable.append(UnreadableLine(number, "no entry with t and kind"))

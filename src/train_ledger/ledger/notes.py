@@ -85,7 +85,7 @@ def _note(entry: Any, source: str) -> Note | None:
     if not isinstance(entry, dict):
         return None
     t, text = _moment(entry.get("t")), entry.get("text")
-    if t is None or not isinstance(text, str):
+    if t is None or not isinstance(text, str) or not text.strip():
         return None
     by, host = (str(entry.get(key) or "") for key in ("by", "host"))
     written_t = _moment(entry.get("written_t"))

@@ -1,3 +1,5 @@
+import json
+
 import pytest
 
 from train_ledger.answer import Diagnosis, Impact, RuledOut, to_json
@@ -122,7 +124,7 @@ def test_no_incident_and_an_unknown_one_are_told_in_one_sentence(run):
     with pytest.raises(RunDirError, match="holds no incident"):
         postmortem(run, Config())
     write(run, *an_incident())
-    with pytest.raises(RunDirError, match="no incident i9; there are i1"):
+    with pytest.raises(RunDirError, match="no incident i9; there is i1"):
         postmortem(run, Config(), incident="i9")
 
 
@@ -186,3 +188,40 @@ def test_an_incident_without_a_name_is_none(run):
     draft = postmortem(run, Config())
     assert "incident i1." in draft
     assert "\n1 line of the journal could not be read; not in this draft." in draft
+
+
+def test_of_a_thousand_incidents_the_newest_are_named(run):
+    names = [f"i{number}{'x' * 500}" for number in range(1000)]
+    opened = [{"t": 1e9, "kind": "incident_opened", "incident": name} for name in names]
+    run.ledger.mkdir(parents=True)
+    run.journal.write_text("".join(f"{json.dumps(entry)}\n" for entry in opened))
+    with pytest.raises(RunDirError, match="there are 1000, the newest of them i995") as refused:
+        postmortem(run, Config(), incident="../../etc/passwd" * 999)
+    assert len(str(refused.value)) < 1200
+
+
+def test_a_line_without_a_time_hides_no_incident_that_has_one(run):
+    write(run, *an_incident(), {"t": True, "kind": "incident_opened", "incident": "i2"})
+    assert "incident i1." in postmortem(run, Config())
+
+
+def test_where_no_verdict_was_taken_and_nobody_knows_why_the_signals_still_say_since_when(run):
+    lines = [{"t": 1e9 + number, "step": number, "rank": 0} for number in range(1, 60)]
+    run.signals.mkdir(parents=True)
+    run.signals_of(0).write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    alert = {"incident": "i1", "alert": "TrainingStepStalled", "level": "page"}
+    write(run, *({"t": 1e9 + 159, "kind": kind, **alert} for kind in ("alert_fired", "incident_opened")))
+    told = postmortem(run, Config())
+    assert "last step completed (step 59)" in told
+    assert "from the last step to the alert: 100.0 s" in told
+    assert "--:--:--" not in told
+
+
+def test_a_note_of_nobody_is_somebodys(run):
+    write(run, *an_incident())
+    run.notes.mkdir(parents=True)
+    (run.notes / "a.json").write_text('{"t": 1800000001, "text": "saw it", "by": " "}')
+    (run.notes / "b.json").write_text('{"t": 1800000001, "text": " ", "by": "ada"}')
+    told = postmortem(run, Config())
+    assert "saw it (noted by somebody)" in told
+    assert "1 file in notes/ could not be read" in told

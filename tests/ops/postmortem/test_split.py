@@ -95,6 +95,13 @@ def test_of_several_interruptions_in_one_incident_the_last_ends_it() -> None:
     assert (found.whole_s, found.redone_steps) == (9000, 18)
 
 
+def test_what_the_run_got_done_between_two_interruptions_is_not_lost() -> None:
+    first, second = recovery(T + 4000, redo=1000.0), recovery(T + 24_000, T + 20_000, redo=1000.0)
+    found = split(incident(), [], accounts(first, second))
+    assert (found.down_s, found.redo_s, found.whole_s) == (6000, 2000, 8000)
+    assert (found.over_t, found.marks["over"], found.parts_s["redo"]) == (T + 24_000, T + 4000, 1000)
+
+
 def test_a_recovery_from_before_the_incident_is_none_of_it() -> None:
     assert split(incident(), [], accounts(recovery(t=T - 5000))).recoveries == ()
 

@@ -22,16 +22,21 @@ _NOTHING = ("none", "unknown")
 def with_verdict(incident: Incident, run_dir: RunDir, config: Config) -> Incident:
     """The incident with a verdict on it; as it is where it has one, or nobody can say when it was.
 
+    Where nobody can say why it was in trouble, the verdict says that, and since when.
+
     Raises RunDirError where run.json or the signals cannot be used.
     """
     opened_t = incident.opened_t
     if incident.verdict is not None or opened_t is None:
         return incident
+    best = incident
     for t in dict.fromkeys((_latest(incident, opened_t), opened_t)):
         found = diagnose(run_dir, config, at=t)
         if found.cause not in _NOTHING:
             return replace(incident, found_later=found, found_at=t)
-    return incident
+        if found.cause == "unknown" and best is incident:
+            best = replace(incident, found_later=found, found_at=t)
+    return best
 
 
 def _latest(incident: Incident, opened_t: float) -> float:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from train_ledger import answer
 from train_ledger.answer import Diagnosis
 from train_ledger.config import Config
-from train_ledger.ledger.accounts import PARTS, Accounts
+from train_ledger.ledger.accounts import PARTS, Accounts, Recovery
 from train_ledger.ledger.notes import Note, Notes, read_notes
 from train_ledger.ops.account import account
 from train_ledger.ops.postmortem.afterwards import with_verdict
@@ -171,12 +171,16 @@ def _marks(recovery: Split, verdict: Diagnosis, line: int | None, witnesses: Wit
         if line is None
         else f"the verdict, ledger/journal.jsonl:{line}"
     )
-    yield Moment(recovery.stood_t, f"last step completed{step}", told, by)
+    if recovery.stood_t is not None:
+        yield Moment(recovery.stood_t, f"last step completed{step}", told, by)
     yield from witnesses.last_steps
-    if recovery.recoveries and recovery.first_step_t is not None:
-        yield Moment(recovery.first_step_t, "first step of the new attempt completed", "the accounts", by)
-    if recovery.recoveries and recovery.over_t is not None:
-        yield Moment(recovery.over_t, "the step once reached was passed", "the accounts", by)
+    for number, each in enumerate(recovery.recoveries):
+        if number:
+            yield Moment(each.interruption.t, "last step before it stood still again", "the accounts", by)
+        if each.first_step_t is not None:
+            yield Moment(each.first_step_t, "first step of the new attempt completed", "the accounts", by)
+        if each.over_t is not None:
+            yield Moment(each.over_t, "the step once reached was passed", "the accounts", by)
 
 
 def _title(it: _Material) -> str:
@@ -223,12 +227,25 @@ def _cause(verdict: Diagnosis, found_at: float | None) -> Iterable[str]:
 
 
 def _recovery(it: _Material) -> Iterable[str]:
+    if it.split.is_of_several:
+        yield f"of the first of {len(it.split.recoveries)} interruptions:"
     for name in PARTS:
         length_s = it.split.parts_s.get(name)
         yield f"{name}: {'not known' if length_s is None else duration(length_s)}"
     for number, each in enumerate(it.split.recoveries[1:], start=2):
         at = f"at step {each.interruption.step}" if each.interruption.step is not None else "before a step"
-        yield f"interruption {number} in the same incident: {at}, {each.interruption.cause}"
+        yield f"interruption {number} in the same incident: {at}, {_why(each)}{_back_after(each)}"
+
+
+def _why(each: Recovery) -> str:
+    cause = each.interruption.cause
+    return "by what is unknown" if cause == "unknown" else cause
+
+
+def _back_after(each: Recovery) -> str:
+    if each.over_t is None:
+        return "; no record says that the step once reached was passed"
+    return f"; past it again after {duration(each.over_t - each.interruption.t)}"
 
 
 def _not_told(

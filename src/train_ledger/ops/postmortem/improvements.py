@@ -121,7 +121,9 @@ def _longest(split: Split) -> Iterable[str]:
 
 
 def does_not_add_up(split: Split, step_time_s: float | None) -> Iterable[str]:
-    """Where the figures leave time that none of them explains."""
+    """Where the figures leave time that none of them explains; the parts are those of one interruption."""
+    if split.is_of_several:
+        return
     redo_s, redone = split.parts_s.get("redo"), split.redone_steps
     if redo_s is not None and redone and step_time_s:
         usual_s = redone * step_time_s

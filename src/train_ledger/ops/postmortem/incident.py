@@ -8,7 +8,7 @@ from typing import Any
 
 from train_ledger.answer import Diagnosis
 from train_ledger.ledger import journal
-from train_ledger.ops.journal_values import Taker
+from train_ledger.ops.journal_values import Taker, moment
 from train_ledger.run_dir import RunDir, RunDirError
 
 __all__ = ["Entry", "Happened", "Incident", "all_incidents", "incident_of", "latest_incident"]
@@ -16,6 +16,8 @@ __all__ = ["Entry", "Happened", "Incident", "all_incidents", "incident_of", "lat
 Entry = Mapping[str, Any]
 _Numbered = tuple[int, Entry]
 _OF_THE_RUN = ("state_changed", "recovered")
+_MOST_NAMED = 5
+_SHOWN = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +87,9 @@ def incident_of(run_dir: RunDir, name: str | None = None) -> Incident:
     known = _incidents(entries)
     if not known:
         raise RunDirError(f"{run_dir.journal}: holds no incident; a postmortem is written about one")
-    chosen = name or known[-1]
+    chosen = _latest(entries) if name is None else name
     if chosen not in known:
-        raise RunDirError(f"{run_dir.journal}: holds no incident {chosen}; there are {', '.join(known)}")
+        raise RunDirError(f"{run_dir.journal}: holds no incident {chosen[:_SHOWN]}; there {_in_words(known)}")
     nameless = sum(entry.get("incident") is not None and _name(entry) is None for _, entry in entries)
     return _incident(entries, chosen, len(unreadable) + nameless)
 
@@ -109,7 +111,23 @@ def _incident(entries: Sequence[_Numbered], name: str, left_out: int) -> Inciden
 
 def latest_incident(run_dir: RunDir) -> str | None:
     """The incident that was opened last; None where there was none."""
-    return next(reversed(_incidents(journal.numbered(run_dir.journal).entries)), None)
+    entries = journal.numbered(run_dir.journal).entries
+    return _latest(entries) if _incidents(entries) else None
+
+
+def _latest(entries: Iterable[_Numbered]) -> str:
+    """The last that was opened at some time; a line that says none hides no incident that does."""
+    listed = list(entries)
+    dated = _incidents((line, entry) for line, entry in listed if moment(entry.get("t")) is not None)
+    return (dated or _incidents(listed))[-1]
+
+
+def _in_words(known: Sequence[str]) -> str:
+    """The newest ones by name."""
+    newest = [name[:_SHOWN] for name in known[-_MOST_NAMED:]]
+    if len(known) > len(newest):
+        return f"are {len(known)}, the newest of them {', '.join(newest)}"
+    return f"{'is' if len(known) == 1 else 'are'} {', '.join(newest)}"
 
 
 def _between(entries: Sequence[_Numbered], start: int, end: int, incident: str) -> Iterable[_Numbered]:

@@ -8,7 +8,7 @@ from train_ledger.answer import Diagnosis
 from train_ledger.ledger.notes import Note
 from train_ledger.ops.postmortem.incident import Entry, Happened, Incident
 from train_ledger.ops.postmortem.moment import Moment
-from train_ledger.render import ranks_in_words
+from train_ledger.render import duration, ranks_in_words
 
 __all__ = ["accused", "journal_moments", "note_moments"]
 
@@ -32,9 +32,10 @@ def note_moments(notes: Iterable[Note]) -> Iterable[Moment]:
     """What people wrote down, with who says so and when it was written."""
     for it in notes:
         late_s = it.written_t - it.t
-        clock = f"as {it.by} says, written {late_s / 60:.0f} min later" if late_s >= 60 else "their own clock"
+        by = it.by.strip() or "somebody"
+        clock = f"as {by} says, written {duration(late_s)} later" if late_s >= 60 else "their own clock"
         said = "decision: " if it.decision else ""
-        yield Moment(it.t, f"{said}{it.text} (noted by {it.by})", it.source, clock, host=it.host or None)
+        yield Moment(it.t, f"{said}{it.text} (noted by {by})", it.source, clock, host=it.host or None)
 
 
 def accused(verdict: Diagnosis) -> str:

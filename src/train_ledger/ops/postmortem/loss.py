@@ -59,7 +59,8 @@ def _time(split: Split) -> Iterable[str]:
     if split.down_s is not None:
         yield f"without a step: {duration(split.down_s)}"
     if split.redone_steps and split.redo_s is not None:
-        since = f" from step {split.resumed_step:,} on" if split.resumed_step is not None else ""
+        is_one = split.resumed_step is not None and not split.is_of_several
+        since = f" from step {split.resumed_step:,} on" if is_one else ""
         yield f"done again: {split.redone_steps:,} steps{since}, {duration(split.redo_s)}"
     elif split.redone_steps:
         yield f"done again: {split.redone_steps:,} steps"
@@ -86,7 +87,9 @@ def _price_then(verdict: Diagnosis | None) -> float | None:
 
 def _wall(incident: Incident, split: Split) -> tuple[float | None, str]:
     if split.whole_s is not None:
-        return split.whole_s, "from the last step until the step once reached was passed"
+        upto = "from the last step until the step once reached was passed"
+        several = f"{len(split.recoveries)} interruptions, each {upto}"
+        return split.whole_s, several if split.is_of_several else upto
     verdict = incident.verdict
     last_t = incident.last_t
     if split.stood_t is not None and last_t is not None and last_t >= split.stood_t:

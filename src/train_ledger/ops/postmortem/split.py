@@ -15,6 +15,7 @@ from itertools import pairwise
 from train_ledger.ledger.accounts import PARTS, Accounts, Recovery
 from train_ledger.ledger.notes import Note
 from train_ledger.ops.postmortem.incident import Happened, Incident
+from train_ledger.ops.postmortem.several import redoing_s, standing_s
 
 __all__ = ["Split", "split"]
 
@@ -30,7 +31,8 @@ class Split:
 
     `first_step_t` is when the new attempt completed a step. `redone_steps` is None where nothing tells;
     `recoveries` are the accounts' own that lie in the incident, and `loss_joins_on` and `data_agrees` are as
-    there.
+    there. Where there are several, marks and parts are of the first one, lengths of all together: what the
+    run got done between them is not lost.
     """
 
     stood_t: float | None
@@ -45,20 +47,32 @@ class Split:
 
     @property
     def over_t(self) -> float | None:
-        return self.marks.get("over")
+        """When the step once reached was passed, for good."""
+        return self.recoveries[-1].over_t if self.is_of_several else self.marks.get("over")
+
+    @property
+    def is_of_several(self) -> bool:
+        return len(self.recoveries) > 1
 
     @property
     def down_s(self) -> float | None:
         """From the last step to the next one."""
+        if self.is_of_several:
+            return standing_s(self.recoveries)
         return _between(self.stood_t, self.first_step_t)
 
     @property
     def redo_s(self) -> float | None:
         """From the next step until the step once reached was passed."""
+        if self.is_of_several:
+            return redoing_s(self.recoveries)
         return _between(self.first_step_t, self.over_t)
 
     @property
     def whole_s(self) -> float | None:
+        if self.is_of_several:
+            down_s, redo_s = self.down_s, self.redo_s
+            return None if down_s is None or redo_s is None else down_s + redo_s
         return _between(self.stood_t, self.over_t)
 
 
@@ -75,7 +89,7 @@ def split(incident: Incident, notes: Iterable[Note], accounts: Accounts | None) 
         stood_t=stood_t,
         marks=marks,
         parts_s=_parts(stood_t, marks),
-        first_step_t=own[-1].first_step_t if own else told.get("stepping"),
+        first_step_t=own[0].first_step_t if own else told.get("stepping"),
         redone_steps=sum(it.redone_steps for it in own) if own else _whole(checked.get("redone_steps")),
         resumed_step=own[-1].resumed_step if own else None,
         loss_joins_on=_judged(own[-1].loss_joins_on if own else None, checked.get("loss_joins_on")),
@@ -90,8 +104,8 @@ def _marks(
     """Each as it was told, else as it was counted; a decision behind the restart is another incident's."""
     counted = _counted(own[0]) if own else {}
     marks = {name: mark if (mark := told.get(name)) is not None else counted.get(name) for name in _ENDS}
-    if own and own[-1].over_t is not None:
-        marks["over"] = own[-1].over_t
+    if own and (own[0].over_t is not None or len(own) > 1):
+        marks["over"] = own[0].over_t
     behind = [marks["started"], marks["loaded"], own[0].first_step_t if own else None, marks["over"]]
     latest_t = next((t for t in behind if t is not None), incident.last_t if incident.is_closed else None)
     decided_t = marks["decided"]
