@@ -17,6 +17,8 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from page import DOCS, write_or_check
+
 from train_ledger.config import Alerts, Config
 from train_ledger.dash.exporter import Exporter
 from train_ledger.dash.rules import RULES
@@ -30,7 +32,7 @@ from train_ledger.fields import (
 )
 from train_ledger.run_dir import RunDir
 
-PAGE = Path(__file__).parents[1] / "docs" / "metrics.md"
+PAGE = DOCS / "metrics.md"
 
 _LAYERS = {
     "task": "Of the task",
@@ -205,14 +207,5 @@ _SHORT = Config(
 """Windows that the small run fills."""
 
 
-def main(arguments: list[str]) -> int:
-    """Write the page, or say whether it is current."""
-    text = page()
-    if arguments == ["--check"]:
-        return 0 if PAGE.exists() and PAGE.read_text() == text else 1
-    PAGE.write_text(text)
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(write_or_check(PAGE, page(), sys.argv[1:]))

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
-from pathlib import Path
+
+from page import DOCS, write_or_check
 
 from train_ledger.answer import STATES
 from train_ledger.ledger.machine import ORDER
 from train_ledger.ledger.transitions import MOVES
 
-PAGE = Path(__file__).parents[1] / "docs" / "states.md"
+PAGE = DOCS / "states.md"
 
 _HEAD = """# The states of a run
 
@@ -127,14 +128,5 @@ def _markdown(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     return "".join("| " + " | ".join(line) + " |\n" for line in lines)
 
 
-def main(arguments: list[str]) -> int:
-    """Write the page, or say whether it is current."""
-    text = page()
-    if arguments == ["--check"]:
-        return 0 if PAGE.exists() and PAGE.read_text() == text else 1
-    PAGE.write_text(text)
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(write_or_check(PAGE, page(), sys.argv[1:]))

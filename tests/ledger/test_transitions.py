@@ -2,37 +2,22 @@
 
 from __future__ import annotations
 
-import importlib.util
 from itertools import chain
-from pathlib import Path
-from types import ModuleType
 
-import pytest
+import states_page
 
 from train_ledger.answer import STATES
 from train_ledger.dash import RULES
 from train_ledger.ledger.machine import ORDER
 from train_ledger.ledger.transitions import MOVES, move_between, restarts_by_itself
 
-_TOOL = Path(__file__).parents[2] / "tools" / "states_page.py"
+
+def test_the_page_is_current() -> None:
+    assert states_page.PAGE.read_text() == states_page.page(), "run `python tools/states_page.py`"
 
 
-@pytest.fixture(scope="module")
-def tool() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("states_page", _TOOL)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_the_page_is_current(tool: ModuleType) -> None:
-    assert tool.PAGE.read_text() == tool.page(), "run `python tools/states_page.py`"
-
-
-def test_the_page_has_every_state_every_move_and_every_drawn_arrow(tool: ModuleType) -> None:
-    text = tool.page()
+def test_the_page_has_every_state_every_move_and_every_drawn_arrow() -> None:
+    text = states_page.page()
     for state in STATES:
         assert f"\n| `{state}` | " in text
     for number, move in enumerate(MOVES, 1):

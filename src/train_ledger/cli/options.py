@@ -9,7 +9,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-__all__ = ["At", "Html", "Json", "Run", "moment", "seconds"]
+__all__ = ["At", "Html", "Json", "Output", "Run", "moment", "seconds"]
 
 
 _LATEST_T = 1e11
@@ -58,6 +58,14 @@ Html: TypeAlias = Annotated[
     Path | None,
     typer.Option(
         "--html", metavar="FILE", help="Write the answer as one HTML file, too.", show_default=False
+    ),
+]
+Output: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Write to this file instead: FILE.md, or a page as FILE.html.",
+        show_default=False,
     ),
 ]
 At: TypeAlias = Annotated[

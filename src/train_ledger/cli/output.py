@@ -15,7 +15,16 @@ from train_ledger.cli.leave import BadInputError
 from train_ledger.render import Picture, Report, as_html, as_json, as_text, wants_colour
 from train_ledger.run_dir import write_atomically
 
-__all__ = ["answered", "is_written_into", "open_other", "show", "show_report", "terminal_width", "write_file"]
+__all__ = [
+    "answered",
+    "is_written_into",
+    "open_other",
+    "show",
+    "show_report",
+    "terminal_width",
+    "write_document",
+    "write_file",
+]
 
 _WIDEST = 120
 
@@ -49,6 +58,12 @@ def write_file(path: Path, data: bytes) -> None:
         _write(path, data)
     except OSError as error:  # that of a write names no file
         raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+def write_document(path: Path, report: Report, markdown: str) -> None:
+    """Put a report into a file, as a page where its name ends so, else as Markdown; raises as write_file."""
+    is_page = path.suffix.lower() in (".html", ".htm")
+    write_file(path, (as_html(report) if is_page else markdown).encode())
 
 
 def _write(path: Path, data: bytes) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from train_ledger.answer import ExitCode
-from train_ledger.cli.options import Json, Run
+from train_ledger.cli.options import Json, Output, Run
 
 __all__ = ["postmortem"]
 
@@ -18,14 +17,7 @@ def postmortem(
     incident: Annotated[
         str | None, typer.Option(metavar="ID", help="Which incident; the latest if none.", show_default=False)
     ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write to this file instead: FILE.md, or a page as FILE.html.",
-            show_default=False,
-        ),
-    ] = None,
+    output: Output = None,
     json: Json = False,
 ) -> int:
     """Draft the postmortem of an incident.
@@ -39,7 +31,7 @@ def postmortem(
       train-ledger postmortem runs/r42 --output postmortem.html
     """
     from train_ledger import config, render
-    from train_ledger.cli.output import show, write_file
+    from train_ledger.cli.output import show, write_document
     from train_ledger.ops.postmortem import as_markdown, as_record, report_of_postmortem
     from train_ledger.ops.postmortem import postmortem as drafted
     from train_ledger.run_dir import RunDir
@@ -47,9 +39,7 @@ def postmortem(
     run_dir = RunDir.existing(run)
     draft = drafted(run_dir, config.load(run_dir), incident=incident)
     if output is not None:
-        is_page = output.suffix.lower() in (".html", ".htm")
-        text = render.as_html(report_of_postmortem(draft)) if is_page else as_markdown(draft)
-        write_file(output, text.encode())
+        write_document(output, report_of_postmortem(draft), as_markdown(draft))
     if json:
         show(render.as_json(as_record(draft)))
     elif output is None:

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from train_ledger.answer import ExitCode
-from train_ledger.cli.options import At, Json, moment
+from train_ledger.cli.options import At, Json, Output, moment
 
 __all__ = ["report"]
 
@@ -24,14 +24,7 @@ def report(
         str, typer.Option(metavar="LENGTH|T", help="From when on: 7d, 24h, or a time as --at takes it.")
     ] = "7d",
     at: At = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write to this file instead: FILE.md, or a page as FILE.html.",
-            show_default=False,
-        ),
-    ] = None,
+    output: Output = None,
     json: Json = False,
 ) -> int:
     """Report what was on record lately, and what it cost.
@@ -46,7 +39,7 @@ def report(
     """
     from train_ledger import config, render
     from train_ledger.answer import to_json
-    from train_ledger.cli.output import show, show_report, write_file
+    from train_ledger.cli.output import show, show_report, write_document
     from train_ledger.ops.markdown import markdown_of
     from train_ledger.ops.weekly import report_of_weekly, weekly
     from train_ledger.run_dir import RunDir
@@ -57,8 +50,7 @@ def report(
     found = weekly([(folder, config.load(folder)) for folder in folders], since_t, until_t)
     told = report_of_weekly(found)
     if output is not None:
-        is_page = output.suffix.lower() in (".html", ".htm")
-        write_file(output, (render.as_html(told) if is_page else markdown_of(told)).encode())
+        write_document(output, told, markdown_of(told))
     if json:
         show(render.as_json(to_json(found)))
     elif output is None:
