@@ -11,7 +11,7 @@ from train_ledger.answer import ExitCode
 from train_ledger.cli.options import Json, Run, seconds
 
 if TYPE_CHECKING:
-    from train_ledger.ops.ask import Answers
+    from train_ledger.ops.asking.ask import Answers
 
 __all__ = ["ask"]
 
@@ -56,7 +56,7 @@ def ask(
 
     from train_ledger.cli.entries import rank_list
     from train_ledger.cli.run_wanted import run_to_write
-    from train_ledger.ops.ask import ask as ask_ranks
+    from train_ledger.ops.asking.ask import ask as ask_ranks
 
     run_dir = run_to_write(run, "ask", begun=True)
     options: dict[str, Any] = {"steps": steps} if what is What.PROFILE else {"record_history": record_history}

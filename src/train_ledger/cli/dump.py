@@ -107,7 +107,7 @@ def _of_this_host(
 
     from train_ledger import config
     from train_ledger.cli.dump_here import gather_here
-    from train_ledger.ops.collect import Asking
+    from train_ledger.ops.asking.collect import Asking
 
     now = time.time()
     asking = Asking(
@@ -141,8 +141,8 @@ def _of_hosts(
     from train_ledger import config
     from train_ledger.cli.launching import hosts_named, launcher_named, program_named
     from train_ledger.cli.run_wanted import run_to_write
+    from train_ledger.ops.asking.worker_server import LONGEST_ANSWER_S
     from train_ledger.ops.dumps_of_hosts import gather_from
-    from train_ledger.ops.worker_server import LONGEST_ANSWER_S
     from train_ledger.run_dir import RunDir
 
     how = launcher_named(launcher)

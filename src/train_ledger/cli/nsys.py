@@ -59,7 +59,7 @@ def nsys(
     """
     from train_ledger.cli.entries import rank_list
     from train_ledger.cli.leave import BadInputError
-    from train_ledger.ops.taking import telling_ranks
+    from train_ledger.ops.asking.taking import telling_ranks
     from train_ledger.signals.asking.nsys import REPORT
 
     rank = _number(os.environ, _RANK)

@@ -12,7 +12,7 @@ from train_ledger.answer import ExitCode
 from train_ledger.cli.options import Json, Run, seconds
 
 if TYPE_CHECKING:
-    from train_ledger.ops.taking import Taken
+    from train_ledger.ops.asking.taking import Taken
     from train_ledger.slow.trace.memory_snapshot import MemorySummary
     from train_ledger.slow.trace.nsys_export import KernelSum
 
@@ -57,7 +57,7 @@ def trace_take(
 
     from train_ledger.cli.entries import rank_list
     from train_ledger.cli.run_wanted import run_to_write
-    from train_ledger.ops.taking import take, telling_ranks
+    from train_ledger.ops.asking.taking import take, telling_ranks
 
     run_dir = run_to_write(run, "trace take", begun=True)
     chosen = sorted(rank_list(ranks)) if ranks else telling_ranks(run_dir.read_run())

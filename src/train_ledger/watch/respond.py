@@ -18,7 +18,7 @@ from train_ledger.config import Config
 from train_ledger.hang import stacks
 from train_ledger.ledger import RankState, RunState
 from train_ledger.ops import examine
-from train_ledger.ops.collect import Asking, Dumps, await_dumps, request_dumps
+from train_ledger.ops.asking.collect import Asking, Dumps, await_dumps, request_dumps
 from train_ledger.render import Picture, ranks_in_words
 from train_ledger.run_dir import RunDir
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 
 from train_ledger.config import Trace
 from train_ledger.ledger import RunState
-from train_ledger.ops.taking import Taken, is_asked, spread_ranks, take
+from train_ledger.ops.asking.taking import Taken, is_asked, spread_ranks, take
 from train_ledger.render import ranks_in_words
 from train_ledger.run_dir import RunDir
 

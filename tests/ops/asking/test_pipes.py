@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from train_ledger.ops.collect import Asking, collect_dumps
-from train_ledger.ops.pipes import PipeError, Watched, ask_by_pipe, dump_places
+from train_ledger.ops.asking.collect import Asking, collect_dumps
+from train_ledger.ops.asking.pipes import PipeError, Watched, ask_by_pipe, dump_places
 from train_ledger.run_dir import RunDir
 
 DUMP = pickle.dumps({"version": "2.10", "entries": [{"record_id": 1}] * 200}, protocol=2)

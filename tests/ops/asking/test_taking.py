@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from train_ledger.ops.taking import first_step, is_asked, take
+from train_ledger.ops.asking.taking import first_step, is_asked, take
 from train_ledger.run_dir import RunDir
 
 

@@ -21,8 +21,8 @@ from typing import Protocol
 import psutil  # type: ignore[import-untyped]
 
 from train_ledger.hang.dumps.pickles import RefusedError, open_regular
-from train_ledger.ops.pipes import PipeError, Watched, ask_by_pipe, dump_places, pipe_prefix
-from train_ledger.ops.worker_server import WorkerServerError, fetch_dump
+from train_ledger.ops.asking.pipes import PipeError, Watched, ask_by_pipe, dump_places, pipe_prefix
+from train_ledger.ops.asking.worker_server import WorkerServerError, fetch_dump
 from train_ledger.run_dir import RunDir, parsed_json, read_small, write_atomically
 from train_ledger.sources.processes.process import RankPlace
 from train_ledger.sources.processes.rank_processes import variables_of

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from train_ledger.ops.worker_server import WorkerServerError, fetch_dump
+from train_ledger.ops.asking.worker_server import WorkerServerError, fetch_dump
 
 
 class Handler(http.server.BaseHTTPRequestHandler):

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from train_ledger.ops.ask import Answers, ask, last_lines
+from train_ledger.ops.asking.ask import Answers, ask, last_lines
 from train_ledger.run_dir import RunDir, parsed_json, read_small
 
 __all__ = ["Taken", "first_step", "is_asked", "spread_ranks", "take", "telling_ranks"]

@@ -1,0 +1,1 @@
+"""What do the ranks of a living job give when they are asked, without being hurt?"""
