@@ -252,9 +252,9 @@ class RunDir:
             told = self.read_run().get("log_dir")
         except RunDirError:  # whoever needs run.json says so
             told = None
-        is_path = isinstance(told, str) and told and "\0" not in told  # which no folder can be called
-        # pathlib takes an absolute path as it is
-        return (self.logs, self.path / told) if is_path else (self.logs,)
+        if not isinstance(told, str) or not told or "\0" in told:  # which no folder can be called
+            return (self.logs,)
+        return self.logs, self.path / told  # pathlib takes an absolute path as it is
 
     def merge_run(self, keys: Mapping[str, Any]) -> None:
         """Set single keys of run.json and keep the others, by a temporary file and rename."""
