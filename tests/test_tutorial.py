@@ -1,16 +1,22 @@
-"""The tutorial is true: each of its commands is executed, in its order, and says what it promises."""
+"""The tutorial is true: each of its commands is executed, in its order, and says what it promises.
+
+A browser stands open beside it, where there is one: what happens appears on its page without being loaded
+again. With TRAIN_LEDGER_SCREENSHOTS=docs/images the pictures of the documentation are made anew.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,6 +24,10 @@ from train_ledger.chaos.servers import free_port
 
 pytest.importorskip("torch", reason="torch is not installed")
 pytestmark = pytest.mark.slow
+
+CHROMIUM = shutil.which("chromium")
+APPEARS_WITHIN_S = 5.0
+"""After the keeper has written its verdict down."""
 
 TUTORIAL = (Path(__file__).parents[1] / "docs" / "tutorial.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", TUTORIAL, re.MULTILINE | re.DOTALL)
@@ -84,6 +94,41 @@ def kinds(run: Path) -> list[str]:
     return [json.loads(line)["kind"] for line in lines]
 
 
+class OpenPage:
+    """The page in a browser, or nothing where there is no browser."""
+
+    def __init__(self, browser: Any, url: str) -> None:
+        context = browser.new_context(viewport={"width": 1400, "height": 1000})
+        self._page = context.new_page()
+        self._phone = browser.new_context(
+            viewport={"width": 390, "height": 844}, color_scheme="dark", device_scale_factor=2
+        ).new_page()
+        for page in (self._page, self._phone):
+            page.goto(url)
+            page.locator("#curves .main-svg").first.wait_for(timeout=60_000)
+
+    def shows(self, headline: str, within_s: float) -> None:
+        for page in (self._page, self._phone):
+            page.locator("h1", has_text=re.compile(headline, re.IGNORECASE)).wait_for(timeout=within_s * 1000)
+
+    def pictured(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._page.screenshot(path=folder / "page.png", full_page=True)
+        self._phone.screenshot(path=folder / "page-on-a-phone.png")
+
+
+@pytest.fixture
+def browser() -> Iterator[Any]:
+    if CHROMIUM is None:
+        yield None
+        return
+    play = pytest.importorskip("playwright.sync_api").sync_playwright()
+    with play as started:
+        launched = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield launched
+        launched.close()
+
+
 @pytest.fixture
 def shell(tmp_path: Path) -> Iterator[Shell]:
     started = Shell(tmp_path)
@@ -91,7 +136,7 @@ def shell(tmp_path: Path) -> Iterator[Shell]:
     started.close()
 
 
-def test_the_tutorial_as_it_stands(tmp_path: Path, shell: Shell) -> None:
+def test_the_tutorial_as_it_stands(tmp_path: Path, shell: Shell, browser: Any) -> None:
     run = tmp_path / "runs" / "first"
     run.mkdir(parents=True)
     files = {kind: text for kind, text in BLOCKS if kind != "sh"}
@@ -107,9 +152,14 @@ def test_the_tutorial_as_it_stands(tmp_path: Path, shell: Shell) -> None:
     assert "nothing wrong" in shell.type(next(typed))  # top
     assert "could not be told" in shell.type(next(typed))  # coverage
 
+    page = None if browser is None else OpenPage(browser, f"http://127.0.0.1:{port}")
+
     assert next(typed) == "touch storage_is_down"
     shell.type("touch storage_is_down")
     wait_until(lambda: "verdict" in kinds(run), "a verdict")
+    if page is not None:
+        page.shows("culprit: rank 2", APPEARS_WITHIN_S)
+        page.pictured(Path(os.environ.get("TRAIN_LEDGER_SCREENSHOTS") or tmp_path / "images"))
     diagnosis = shell.type(next(typed))
     assert "rank 2" in diagnosis.splitlines()[0]
     assert "next_batch" in diagnosis
@@ -120,6 +170,8 @@ def test_the_tutorial_as_it_stands(tmp_path: Path, shell: Shell) -> None:
     before = steps(run, 0)
     shell.type("rm storage_is_down")
     wait_until(lambda: steps(run, 0) > before + 5, "steps go on")
+    if page is not None:
+        page.shows("nothing wrong", 60.0)
     assert "productive" in shell.type(next(typed))  # account
     assert "rank 2" in shell.type(next(typed))  # postmortem
     assert kinds(run).count("incident_opened") == 1
