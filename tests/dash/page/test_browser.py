@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 
 from dash.page.histories import KEPT, Kept, restarted
 from dash.page.views import HOSTILE, healthy, hung
+from dash.states import T0, running, with_rank
 from train_ledger.dash.page import PageView, RunPage, serve
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -158,3 +160,122 @@ def test_a_thousand_ranks_are_drawn_as_fast_as_eight(browser: Any) -> None:
         ]
         assert min(took_ms) < 100
         assert opened.complaints == []
+
+
+def test_who_works_by_keyboard_keeps_their_place(browser: Any) -> None:
+    view: list[PageView] = [hung()]
+    with serve(lambda: view[0], port=0, interval_s=0.1) as url:
+        opened = Open(browser, url, permissions=["clipboard-read", "clipboard-write"])
+        page = opened.page
+        page.locator("#link", has_text="live").wait_for(timeout=10_000)
+        page.keyboard.press("Tab")
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.textContent") == "copy"
+        assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+        page.keyboard.press("Enter")
+        page.locator("button", has_text="copied").wait_for(timeout=5000)
+        assert page.evaluate("navigator.clipboard.readText()").startswith("py-spy dump")
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.getAttribute('aria-label')") == "ranks"
+        page.evaluate("document.activeElement.firstChild.dataset.old = 'yes'")
+        view[0] = hung(culprit=6)
+        page.locator("[data-old]").wait_for(state="detached", timeout=10_000)
+        assert page.evaluate("document.activeElement.getAttribute('aria-label')") == "ranks"
+        assert opened.complaints == []
+
+
+def test_the_name_of_a_host_hides_no_column(browser: Any) -> None:
+    host = "gpu-worker-h100-sxm5-eu-north-1c-pool-alpha-0042.internal.example-training.com"
+    view = hung()
+    view = replace(view, state=with_rank(view.state, 3, host=host))
+    with serve(lambda: view, port=0) as url:
+        opened = Open(browser, url, viewport={"width": 1400, "height": 1000})
+        table = opened.page.locator("#rank_list .scroll")
+        assert table.evaluate("box => box.scrollWidth <= box.clientWidth")
+        assert opened.page.locator(f"td[title='{host}']").inner_text().endswith("alpha-0042")
+
+
+def test_an_update_of_a_thousand_ranks_holds_the_page_up_for_no_tenth_of_a_second(browser: Any) -> None:
+    """With every part changed, the curves among them, which in a run none of the updates does."""
+    history = Kept(restarted(ranks=1024, steps=40))
+    with serve(RunPage(lambda: hung(ranks=1024, culprit=700), history), port=0, interval_s=60) as url:
+        opened = Open(browser, url, viewport={"width": 1400, "height": 1000})
+        assert painted_s(opened) < 2 or painted_s(Open(browser, url)) < 2
+        opened.page.locator("#strips canvas").first.wait_for(timeout=30_000)
+        taken = opened.page.evaluate(
+            "async () => { const took = [];"
+            "const sections = Array.from(document.querySelectorAll('section[id]:not(#plots)'));"
+            "for (let at = 0; at < 8; at += 1) {"
+            "  const parts = Object.fromEntries(sections.map((part) => [part.id, part.innerHTML]));"
+            "  const began = performance.now();"
+            "  take({ t: stateT + 1, parts }); document.body.getBoundingClientRect();"
+            "  took.push(performance.now() - began);"
+            "  await new Promise((resume) => { setTimeout(resume, 50); }); }"
+            "return took; }"
+        )
+        assert min(taken) < 100
+        opened.page.locator("#plots").scroll_into_view_if_needed()
+        longest = opened.page.evaluate(
+            "async () => { const longest = [];"
+            "for (let at = 0; at < 6; at += 1) {"
+            "  let most = 0;"
+            "  const tasks = new PerformanceObserver((seen) => {"
+            "    for (const task of seen.getEntries()) most = Math.max(most, task.duration); });"
+            "  tasks.observe({ type: 'longtask' });"
+            "  for (const entry of drawn.values()) entry.text = '';"
+            "  await refresh();"
+            "  await new Promise((resume) => { setTimeout(resume, 100); });"
+            "  tasks.disconnect(); longest.push(most); }"
+            "return longest; }"
+        )
+        assert min(longest) < 100
+        assert opened.complaints == []
+
+
+def test_two_days_on_the_open_page_leave_nothing_behind(browser: Any) -> None:
+    """Ten minutes of the run at every look: its memory stays what it was after the first hours."""
+    looks: list[int] = []
+
+    def night() -> PageView:
+        looks.append(len(looks))
+        t = T0 + 600.0 * len(looks)
+        if len(looks) % 12 < 3:
+            return replace(hung(ranks=64), state=replace(hung(ranks=64).state, t=t))
+        return PageView(running(t=t, ranks=64, step=len(looks) * 50, last_step_t=t - 2))
+
+    with serve(RunPage(night, Kept(restarted(ranks=64, steps=100))), port=0, interval_s=0.04) as url:
+        opened = Open(browser, url, viewport={"width": 1400, "height": 1000})
+        opened.page.locator("#curves .main-svg").first.wait_for(timeout=20_000)
+        tools = opened.page.context.new_cdp_session(opened.page)
+        until_look(opened, looks, 36)
+        at_first = least_kept_bytes(tools)
+        until_look(opened, looks, 36 + 2 * 144)
+        assert least_kept_bytes(tools) < at_first + 1_000_000
+        assert opened.complaints == []
+
+
+def painted_s(opened: Open) -> float:
+    paints = "performance.getEntriesByName('first-contentful-paint').map((paint) => paint.startTime)"
+    opened.page.locator("h1").wait_for(timeout=20_000)
+    deadline = time.monotonic() + 20
+    while not (told := opened.page.evaluate(paints)):
+        assert time.monotonic() < deadline, "nothing was painted"
+        opened.page.wait_for_timeout(50)
+    return float(told[0]) / 1000
+
+
+def until_look(opened: Open, looks: list[int], number: int) -> None:
+    deadline = time.monotonic() + 60
+    while len(looks) < number:
+        assert time.monotonic() < deadline, len(looks)
+        opened.page.evaluate("for (const entry of drawn.values()) entry.text = ''; refresh();")
+        opened.page.wait_for_timeout(500)
+
+
+def least_kept_bytes(tools: Any) -> int:
+    """What is still held after the garbage went; the least of some looks, since drawing goes on."""
+    held = []
+    for _ in range(5):
+        tools.send("HeapProfiler.collectGarbage")
+        held.append(int(tools.send("Runtime.getHeapUsage")["usedSize"]))
+    return min(held)

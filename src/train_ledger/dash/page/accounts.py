@@ -25,7 +25,7 @@ def accounts_part(view: PageView) -> Safe:
     said = element("p", ", ".join(_said(accounts)), class_="dim")
     told = [name for name in CATEGORIES if accounts.seconds.get(name)]
     headings = ["", "time", "share", *(["GPU-hours"] if accounts.gpu_hours else [])]
-    rows = table(headings, [_row(accounts, name) for name in told])
+    rows = table(headings, [_row(accounts, name) for name in told], "where the time went")
     return join((element("h2", "where the time went", as_of), _bar(accounts), rows, said))
 
 

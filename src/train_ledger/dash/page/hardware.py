@@ -38,7 +38,7 @@ def hardware_part(view: PageView) -> Safe:
     rest = max(0, len(of_gpus) - _MOST_ROWS) + max(0, len(of_ports) - _MOST_ROWS)
     more = element("p", f"and {rest} more, in the state as JSON", class_="dim") if rest else None
     headings = ("host", "card", "", "says", "ranks", "SM clock", "°C", "W")
-    return join((heading, table(headings, rows), more))
+    return join((heading, table(headings, rows, "hardware"), more))
 
 
 def _by_badness(pair: tuple[Told, GpuState]) -> tuple[int, str, int]:

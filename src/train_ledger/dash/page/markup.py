@@ -12,7 +12,7 @@ from html import escape
 
 from train_ledger.render import harmless
 
-__all__ = ["Child", "Safe", "element", "join", "moment", "table", "whole"]
+__all__ = ["Child", "Safe", "element", "join", "moment", "scrolling", "table", "whole"]
 
 _LONGEST = 100_000
 _VOID = frozenset({"meta", "link", "meter", "rect", "br"})
@@ -79,6 +79,12 @@ def moment(t: float | None, *, age: bool = True) -> Safe:
     )
 
 
-def table(headings: Iterable[str], rows: Iterable[Safe]) -> Safe:
+def scrolling(name: str) -> dict[str, object]:
+    """The attributes of a box that scrolls."""
+    return {"class_": "scroll", "tabindex": 0, "role": "region", "aria_label": name}
+
+
+def table(headings: Iterable[str], rows: Iterable[Safe], name: str = "table") -> Safe:
+    """A table in a box that scrolls, by keyboard too; `name` is what a screen reader calls the box."""
     head = element("thead", element("tr", *(element("th", heading, scope="col") for heading in headings)))
-    return element("div", element("table", head, element("tbody", *rows)), class_="scroll", tabindex=0)
+    return element("div", element("table", head, element("tbody", *rows)), **scrolling(name))

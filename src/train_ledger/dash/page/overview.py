@@ -49,7 +49,7 @@ def overview_parts(rows: Sequence[Row]) -> Mapping[str, Safe]:
     mark = f"✖ {troubled} of " if troubled else ""
     headings = ("run", "", "state", "step", "a step takes", "last step", "ranks", "alerts")
     return {
-        "runs": join((element("h2", "runs"), table(headings, [_row(*row) for row in told]))),
+        "runs": join((element("h2", "runs"), table(headings, [_row(*row) for row in told], "runs"))),
         "title": join([f"{mark}{len(rows)} runs"]),
     }
 

@@ -29,7 +29,7 @@ def rank_list_part(rows: list[RankRow]) -> Safe:
     rest = [row for row in rows if row.rank.rank not in shown_ranks]
     more = element("p", f"Not listed: {in_words(rest)} – {_alike(rest)}.", class_="dim") if rest else None
     headings = ("rank", "", "step", "phase", "last step", "last heard", "host", "GPU", "pid")
-    return join((table(headings, [_rank(row) for row in shown]), more))
+    return join((table(headings, [_rank(row) for row in shown], "ranks"), more))
 
 
 def _alike(rows: list[RankRow]) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from train_ledger.dash.page.markup import Safe, element, join
+from train_ledger.dash.page.markup import Safe, element, join, scrolling
 from train_ledger.dash.page.view import PageView
 
 __all__ = ["timeline_part"]
@@ -66,7 +66,7 @@ def timeline_part(view: PageView) -> Safe:
     )
     said = f" {_shown(began_t)} to {_shown(until_t)}"
     heading = element("h2", "timeline", element("span", said, class_="dim"))
-    return join((heading, element("div", picture, class_="scroll", tabindex=0)))
+    return join((heading, element("div", picture, **scrolling("timeline"))))
 
 
 def _window(view: PageView) -> tuple[float, float]:

@@ -33,6 +33,19 @@ function countAges() {
   document.body.classList.toggle("stale", said !== "live");
 }
 
+const FOCUSABLE = "a[href], button, [tabindex]";
+
+// What is under somebody's keyboard stays there, though the part around it is another now.
+function replaceHtml(part, html) {
+  const scrolled = Array.from(part.querySelectorAll(".scroll"), (box) => [box.scrollLeft, box.scrollTop]);
+  const focused = Array.from(part.querySelectorAll(FOCUSABLE)).indexOf(document.activeElement);
+  part.innerHTML = html;
+  part.querySelectorAll(".scroll").forEach((box, at) => {
+    if (scrolled[at]) [box.scrollLeft, box.scrollTop] = scrolled[at];
+  });
+  if (focused >= 0) part.querySelectorAll(FOCUSABLE)[focused]?.focus({ preventScroll: true });
+}
+
 function take(update) {
   connected = true;
   heardAt = performance.now();
@@ -47,12 +60,7 @@ function take(update) {
       continue;
     }
     const part = document.getElementById(name);
-    if (part === null) continue;
-    const scrolled = Array.from(part.querySelectorAll(".scroll"), (box) => [box.scrollLeft, box.scrollTop]);
-    part.innerHTML = html;
-    part.querySelectorAll(".scroll").forEach((box, at) => {
-      if (scrolled[at]) [box.scrollLeft, box.scrollTop] = scrolled[at];
-    });
+    if (part !== null) replaceHtml(part, html);
   }
   countAges();
 }

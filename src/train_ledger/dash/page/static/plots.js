@@ -34,6 +34,14 @@ const room = document.getElementById("curves");
 const strips = document.getElementById("strips");
 const read = document.getElementById("read");
 const drawn = new Map();
+// A figure that nobody sees is drawn once and kept current only where somebody scrolls to it: drawing is what
+// the page's own thread spends its time on.
+const sight = new IntersectionObserver((changes) => {
+  for (const change of changes) {
+    for (const entry of drawn.values()) if (entry.box === change.target) entry.seen = change.isIntersecting;
+  }
+  if (changes.some((change) => change.isIntersecting)) refresh();
+}, { rootMargin: "200px" });
 let range = null;
 let plotly = null;
 let asking = false;
@@ -129,8 +137,9 @@ function figure(key, title) {
     caption.textContent = title;
     box.append(caption, plot);
     room.append(box);
-    entry = { box, plot, bound: false };
+    entry = { box, plot, bound: false, seen: false, text: "" };
     drawn.set(key, entry);
+    sight.observe(box);
   }
   return entry;
 }
@@ -149,15 +158,19 @@ async function refresh() {
   try {
     const asked = new URLSearchParams({ points: String(CURVE_POINTS) });
     if (range !== null) { asked.set("first", String(Math.floor(range[0]))); asked.set("last", String(Math.ceil(range[1]))); }
-    const answer = await (await fetch(`api/history?${asked}`)).json();
+    const text = await (await fetch(`api/history?${asked}`)).text();
+    const answer = JSON.parse(text);
     const told = CURVE_GROUPS.filter((group) =>
       answer.attempts.some((part) => group.fields.some((field) => part.curves[field])));
     const lib = told.length > 0 ? await loadPlotly() : null;
     for (const group of told) {
       const entry = figure(group.title, group.title);
+      if (entry.text === text || (entry.bound && !entry.seen)) continue;
       await lib.react(entry.plot, traces(group, answer), layout(group, answer),
         { displayModeBar: false, responsive: true, doubleClick: "reset" });
       if (!entry.bound) { entry.bound = true; entry.plot.on("plotly_relayout", zoomed); }
+      entry.text = text;
+      await new Promise((resume) => { setTimeout(resume); });
     }
     said(answer, told.length);
     await refreshStrips();
@@ -242,6 +255,9 @@ function paint(data, at, level, dark) {
 }
 
 document.addEventListener("visibilitychange", refresh);
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", refresh);
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+  for (const entry of drawn.values()) entry.text = "";
+  refresh();
+});
 setInterval(refresh, EVERY_MS);
 refresh();
