@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 import subprocess
@@ -14,7 +15,7 @@ import pytest
 import typer
 
 from train_ledger.answer import ExitCode
-from train_ledger.cli.leave import BadInputError, ends_well
+from train_ledger.cli.leave import _MENDABLE, BadInputError, ends_well
 from train_ledger.config import ConfigError
 from train_ledger.run_dir import RunDirError
 
@@ -214,3 +215,9 @@ def test_where_training_alone_was_installed_the_command_says_what_it_lacks() -> 
     assert ran.returncode == 2
     assert ran.stderr.startswith("train-ledger: the command needs the Python module typer, which is not")
     assert ran.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(("module", "name"), _MENDABLE)
+def test_every_error_that_is_one_line_is_where_it_is_looked_for(module: str, name: str) -> None:
+    error = getattr(importlib.import_module(module), name)
+    assert (error.__module__.startswith(module), issubclass(error, Exception)) == (True, True)

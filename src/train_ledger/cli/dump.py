@@ -13,7 +13,7 @@ from train_ledger.cli.options import Json, Run, seconds
 
 if TYPE_CHECKING:
     from train_ledger.config import Config
-    from train_ledger.ops.gathered import Gathered
+    from train_ledger.ops.hosts.gathered import Gathered
     from train_ledger.run_dir import RunDir
 
 __all__ = ["dump"]
@@ -142,7 +142,7 @@ def _of_hosts(
     from train_ledger.cli.launching import hosts_named, launcher_named, program_named
     from train_ledger.cli.run_wanted import run_to_write
     from train_ledger.ops.asking.worker_server import LONGEST_ANSWER_S
-    from train_ledger.ops.dumps_of_hosts import gather_from
+    from train_ledger.ops.hosts.dumps import gather_from
     from train_ledger.run_dir import RunDir
 
     how = launcher_named(launcher)

@@ -18,8 +18,8 @@ from train_ledger.config import Config
 from train_ledger.ledger import RankState, RunState
 from train_ledger.ops import observe
 from train_ledger.ops.asking.collect import Asking, Dumps, collect_dumps
-from train_ledger.ops.dump_check import unusable
-from train_ledger.ops.gathered import Gathered
+from train_ledger.ops.hosts.dump_check import unusable
+from train_ledger.ops.hosts.gathered import Gathered
 from train_ledger.run_dir import RunDir
 from train_ledger.sources.processes.rank_processes import JobHere, jobs_here
 

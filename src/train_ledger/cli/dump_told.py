@@ -15,7 +15,7 @@ from typing import Any
 from train_ledger import render
 from train_ledger.answer import ExitCode, NextCommand
 from train_ledger.cli.output import show, show_report
-from train_ledger.ops.gathered import Gathered
+from train_ledger.ops.hosts.gathered import Gathered
 from train_ledger.render.report import Report, Tone, commands, pairs, points
 
 __all__ = ["tell"]

@@ -13,7 +13,7 @@ import typer
 from train_ledger.cli.leave import BadInputError
 
 if TYPE_CHECKING:
-    from train_ledger.ops.launch import Launcher
+    from train_ledger.ops.hosts.launch import Launcher
     from train_ledger.run_dir import RunDir
 
 __all__ = [
@@ -67,7 +67,7 @@ def want_launcher(launcher: str | None, given: Mapping[str, object]) -> None:
 
 def launcher_named(text: str) -> Launcher:
     """Raises LauncherError for what is none."""
-    from train_ledger.ops.launch import Launcher
+    from train_ledger.ops.hosts.launch import Launcher
 
     return Launcher.of(text)
 

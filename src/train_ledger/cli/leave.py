@@ -45,11 +45,11 @@ _MENDABLE = (
     ("train_ledger.ledger.lock", "KeeperHeld"),
     ("train_ledger.ledger.journal", "JournalError"),
     ("train_ledger.ops.gantt.selection", "GanttError"),
-    ("train_ledger.ops.hosts", "HostsError"),
+    ("train_ledger.ops.hosts.named", "HostsError"),
     ("train_ledger.ops.rank.looking", "RankError"),
     ("train_ledger.sources.prometheus.address", "PrometheusError"),
     ("train_ledger.ops.slow_wanted", "WantedError"),
-    ("train_ledger.ops.launch", "LauncherError"),
+    ("train_ledger.ops.hosts.launch", "LauncherError"),
     ("train_ledger.ops.preflight.records", "PreflightError"),
     ("train_ledger.chaos.servers", "ServerError"),
 )

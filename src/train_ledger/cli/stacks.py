@@ -234,7 +234,7 @@ def _of_hosts(
 ) -> Taken:
     from train_ledger.cli.launching import hosts_named, launcher_named
     from train_ledger.cli.stacks_shown import Taken
-    from train_ledger.ops.stacks_of_hosts import of_hosts
+    from train_ledger.ops.hosts.stacks import of_hosts
     from train_ledger.run_dir import RunDir
 
     how = launcher_named(launcher)

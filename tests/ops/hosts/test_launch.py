@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from train_ledger.ops.hosts import HostsError, hosts_in
-from train_ledger.ops.launch import TEMPLATES, Launcher, LauncherError, Outcome, answer_line, launch
+from train_ledger.ops.hosts.launch import TEMPLATES, Launcher, LauncherError, Outcome, answer_line, launch
 
 SHELL = Launcher.of("sh -c {command}")
 
@@ -105,41 +104,6 @@ def test_each_named_launcher_holds_the_host_and_the_command() -> None:
 def test_what_is_no_launcher_is_refused(text: str) -> None:
     with pytest.raises(LauncherError):
         Launcher.of(text)
-
-
-def test_a_file_of_hosts_may_be_that_of_mpi(tmp_path: Path) -> None:
-    (tmp_path / "hosts").write_text("# the pod\nnode-1 slots=8\n\nnode-2\nnode[3-4]\nnode-1\n")
-    assert hosts_in(f"@{tmp_path}/hosts") == ("node-1", "node-2", "node3", "node4")
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        ",",
-        "a b",
-        "-l",
-        "a;b",
-        "n[1-99999999]",
-        "n[1-x]",
-        "n[]",
-        "@/no/such/file",
-        "$(x)",
-        "n[1-3",
-        "n1-3]",
-    ],
-)
-def test_what_is_no_host_is_refused(text: str) -> None:
-    with pytest.raises(HostsError):
-        hosts_in(text)
-
-
-def test_brackets_without_end_cost_no_more_than_their_length(tmp_path: Path) -> None:
-    (tmp_path / "hosts").write_text("[" * 2_000_000)
-    started = time.monotonic()
-    with pytest.raises(HostsError, match="a bracket that is not paired"):
-        hosts_in(f"@{tmp_path}/hosts")
-    assert time.monotonic() - started < 5
 
 
 def test_several_hosts_need_a_template_that_tells_them_apart() -> None:

@@ -19,9 +19,9 @@ import msgspec
 from train_ledger.answer import Unreadable
 from train_ledger.config import Limits
 from train_ledger.hang.dumps.archive import unpack
-from train_ledger.ops.dump_check import unusable
-from train_ledger.ops.gathered import Gathered
-from train_ledger.ops.launch import Launcher, Outcome, answer_line, launch
+from train_ledger.ops.hosts.dump_check import unusable
+from train_ledger.ops.hosts.gathered import Gathered
+from train_ledger.ops.hosts.launch import Launcher, Outcome, answer_line, launch
 from train_ledger.run_dir import RunDir, write_atomically
 
 __all__ = ["gather_from"]

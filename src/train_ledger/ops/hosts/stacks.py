@@ -16,7 +16,7 @@ from train_ledger.hang import RankStack
 from train_ledger.hang.dumps.pickles import RefusedError
 from train_ledger.hang.stacks.rank_sections import OwnStacks, of_ourselves
 from train_ledger.ops.hosts import HostsError
-from train_ledger.ops.launch import Launcher, Outcome, answer_line, launch
+from train_ledger.ops.hosts.launch import Launcher, Outcome, answer_line, launch
 from train_ledger.run_dir import write_atomically
 from train_ledger.sources.processes.rank_processes import Job
 
