@@ -54,7 +54,7 @@ class Course:
         if rank.step is None or rank.step_t is None:
             return lap, None
         pace = rank.pace
-        return lap, Before(rank.step, rank.step_t, rank.phases.paused, pace.is_steady, pace.steady_step_s)
+        return lap, Before(rank.step, rank.step_t, rank.phases.paused, pace.is_steady, pace.usual_step_s)
 
     def completed(self, rank: RankFold, fact: Step, lap: Lap, before: tuple[Lap, Before | None]) -> None:
         """A rank that is followed completed a step; `before` is where it stood."""
@@ -71,8 +71,9 @@ class Course:
             rank.step_t,
             fact.values.get("ckpt_s", 0.0),
             earlier,
-            rank.pace.steady_step_s,
+            rank.pace.usual_step_s,
             rank.pace.told,
+            since_t=_since_t(rank, before),
         )
         times.forget(self._minutes)
         if lap in self._data:
@@ -229,3 +230,11 @@ class Course:
         if not any(old.covers(new.segments[0]) for number, old in self._data.items() if number < lap):
             return None
         return self._regress_of(lap) is None
+
+
+def _since_t(rank: RankFold, before: tuple[Lap, Before | None]) -> float:
+    """Before when a rank did not begin the step that it has completed: its last one, or its first line."""
+    (attempt, _), last = before
+    if attempt == rank.attempt and last is not None:
+        return last.t
+    return rank.began_t or rank.step_t or 0.0

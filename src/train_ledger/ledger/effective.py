@@ -73,16 +73,24 @@ class StepTimes:
         return not self._pending
 
     def add(
-        self, step: int, t: float, ckpt_s: float, before: Before | None, usual_s: float | None, told: int
+        self,
+        step: int,
+        t: float,
+        ckpt_s: float,
+        before: Before | None,
+        usual_s: float | None,
+        told: int,
+        *,
+        since_t: float,
     ) -> None:
-        """A step was completed at `t`; `before` is None for the first.
+        """A step was completed at `t`; `before` is None for the first, which did not begin before `since_t`.
 
         `usual_s` is how long a usual step takes by now, and `told` how many were told.
         """
         steps = 1 if before is None else step - before.step
-        passed_us = None if before is None else _us(t) - _us(before.t)
+        passed_us = max(0, _us(t) - _us(since_t if before is None else before.t))
         usual_s = before.usual_s if before is not None and before.usual_s is not None else usual_s
-        if before is None or passed_us is None or _held_up(before, passed_us, steps):
+        if before is None or _held_up(before, passed_us, steps):
             self._credit(steps, passed_us, usual_s)
         else:
             self.total_us += max(0, passed_us - _ckpt_us(ckpt_s))
@@ -91,18 +99,17 @@ class StepTimes:
         self.last_step = step
         self._mark(int(t // _MINUTE_S), step, self.total_us)
 
-    def _credit(self, steps: int, passed_us: int | None, usual_s: float | None) -> None:
+    def _credit(self, steps: int, passed_us: int, usual_s: float | None) -> None:
         """Of steps that took longer than usual for another reason: as long as they usually take."""
         if usual_s is None:
-            self._pending.append((steps, -1 if passed_us is None else passed_us))
+            self._pending.append((steps, passed_us))
         else:
-            usual_us = _us(usual_s) * steps
-            self.total_us += usual_us if passed_us is None else min(passed_us, usual_us)
+            self.total_us += min(passed_us, _us(usual_s) * steps)
 
     def _settle(self, usual_s: float | None) -> None:
         pending, self._pending = self._pending, []
         for steps, passed_us in pending if usual_s is not None else ():
-            self._credit(steps, None if passed_us < 0 else passed_us, usual_s)
+            self._credit(steps, passed_us, usual_s)
 
     def add_even(self, steps: Sequence[PlainStep], times: Sequence[float], before_t: float) -> None:
         """As `add` for steps for which `are_even` holds, and which came without a pause."""

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import sub
-from statistics import median
+from statistics import median, median_low
 
 from train_ledger.facts import PlainStep, Step
 
@@ -74,6 +74,11 @@ class Pace:
         if self._steady_s is None and self._durations_s:
             self._steady_s = median(self._durations_s)
         return self._steady_s
+
+    @property
+    def usual_step_s(self) -> float | None:
+        """The lower median: of two steps, the one that stood is not the usual one."""
+        return median_low(self._durations_s) if self._durations_s else None
 
     @property
     def told(self) -> int:

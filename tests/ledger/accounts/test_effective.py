@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 from hypothesis import assume, given, settings
 
-from ledger.accounts.made import AttemptPlan, Made, Plan, played
+from ledger.accounts.made import START_T, AttemptPlan, Made, Plan, played
 from ledger.accounts.test_laws import PLANS
 from train_ledger.config import Alerts, Config
+from train_ledger.facts import Event, Step
 from train_ledger.ledger import Fold, RunState
 from train_ledger.ledger.accounts import Accounts, History, accounts_of
 
@@ -63,3 +64,34 @@ def test_they_agree_on_any_run_that_holds_what_it_did(plan: Plan) -> None:
     if state.productive is not None:
         tolerance_s = 0.5 + made.guessed * 0.012 * plan.step_s
         assert accounts.seconds["productive"] == pytest.approx(state.productive.total_s, abs=tolerance_s)
+
+
+def test_a_stall_among_a_few_steps_makes_those_of_the_next_start_no_longer() -> None:
+    before, after = AttemptPlan(steps=5, save_every=3, hang_at=5), AttemptPlan(steps=4, end="goes_on")
+    accounts, state = both(played(Plan((before, after), step_s=0.5)))
+    assert state.productive is not None
+    assert accounts.seconds["productive"] == pytest.approx(state.productive.total_s, abs=0.1)
+
+
+def test_a_step_is_credited_no_more_than_the_time_since_the_start() -> None:
+    start = Event(START_T, "run_start", 0, details={"world_size": 1})
+    first, second = Step(START_T + 1, 1, 0), Step(START_T + 32, 2, 0)
+    _, state = both(Made([start, first, second], t=START_T + 32))
+    assert state.productive is None or state.productive.total_s <= 32
+    later = [Step(START_T + 32 + 31 * n, 2 + n, 0) for n in range(1, 4)]
+    accounts, state = both(Made([start, first, second, *later], t=later[-1].t))
+    assert state.productive is not None
+    assert state.productive.total_s == pytest.approx(1 + 4 * 31)
+    assert accounts.seconds["productive"] == pytest.approx(1 + 4 * 31)
+
+
+@settings(max_examples=50, deadline=None)
+@given(PLANS)
+def test_no_more_is_productive_than_has_passed_whenever_one_looks(plan: Plan) -> None:
+    made = played(plan)
+    fold = Fold("made", Config())
+    for fact in made.facts:
+        fold.add(fact)
+        state = fold.state(fact.t)
+        if state.productive is not None and fact.rank == 0:
+            assert state.productive.total_s <= fact.t - state.productive.since_t + 0.01

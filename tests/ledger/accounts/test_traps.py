@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from train_ledger.config import Alerts
-from train_ledger.facts import Event, Step
+from train_ledger.facts import Event, Fault, Step
 from train_ledger.ledger.accounts import Accounts, History, accounts_of
 from train_ledger.ledger.accounts.rates import Rate, rate_of
 
@@ -16,11 +16,11 @@ def tokens(t: float, step: int, attempt: int, consumed: int) -> Step:
     return Step(T0 + t, step, 0, attempt, values={"consumed_tokens": float(consumed)})
 
 
-def start(t: float, attempt: int) -> Event:
-    return Event(T0 + t, "run_start", 0, attempt=attempt, details={"world_size": 1})
+def start(t: float, attempt: int, rank: int = 0) -> Event:
+    return Event(T0 + t, "run_start", rank, attempt=attempt, details={"world_size": 1})
 
 
-def told(facts: Iterable[Step | Event]) -> History:
+def told(facts: Iterable[Step | Event | Fault]) -> History:
     history = History("r42")
     history.add_all(facts)
     return history
@@ -83,3 +83,21 @@ def test_history_is_recomputed_and_not_edited() -> None:
     assert accounts(24).seconds["productive"] == 24
     assert accounts(24).seconds["rework"] == 0
     assert accounts(68).seconds["productive"] == 20 + 8
+
+
+def test_steps_of_the_others_count_though_rank_0_begins_to_write_in_the_middle() -> None:
+    others = [start(0, 0, rank=1), *(Step(T0 + 30 + 2 * step, step, 1) for step in range(1, 31))]
+    late = [Step(T0 + 30 + 2 * step, step, 0) for step in range(21, 31)]
+    found = accounts_of(told([*others, *late]), Alerts(), T0 + 90)
+    assert found.seconds["productive"] == 60
+    assert found.seconds["start_up"] == 30
+
+
+def test_a_line_that_names_no_rank_and_one_that_does_may_tell_of_one_moment() -> None:
+    gone = [
+        Fault(T0 + 20, "killed", rank, details={"why": "NODE FAILURE"}, source="slurm.out")
+        for rank in (3, None)
+    ]
+    history = told([start(0, 0), Step(T0 + 1, 1, 0), Step(T0 + 2, 2, 0), *gone])
+    (stop,) = accounts_of(history, Alerts(), T0 + 30).interruptions
+    assert stop.cause == "killed"

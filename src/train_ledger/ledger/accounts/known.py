@@ -51,7 +51,8 @@ class Known:
         self.laps = run_laps(history, self._leads, until_t)
         self.told = self._told()
         self._told_us = [t_us for t_us, _ in self.told]
-        self.signs = sorted([*signs_of(self.told), *(it for it in signs if it.t_us <= self.until_us)])
+        beside = (it for it in signs if it.t_us <= self.until_us)
+        self.signs = sorted([*signs_of(self.told), *beside], key=Sign.order)
         self._signs_us = [it.t_us for it in self.signs]
         self.saves = saves_of(self.told)
         self._paused: dict[int, list[Pause]] = {}
@@ -126,6 +127,8 @@ class Known:
         for number in sorted(began):
             laps, ranks = places.get(number, []), began[number]
             us = ranks.get(self._leads.first, min(ranks.values()))
+            if laps and self.laps[laps[0]].times_us[0] < us:  # that rank began to write in the middle of it
+                us = min(us, *ranks.values())
             if laps and self.laps[laps[0]].is_log:
                 us = max(min(us, _begun_us(self.laps[laps[0]])), found[-1].heard_us if found else 0)
             if us <= self.until_us:

@@ -28,6 +28,10 @@ class Sign(NamedTuple):
     rank: int | None = None
     source: str = ""
 
+    def order(self) -> tuple[int, str, str, int, str]:
+        """The order of time; of one moment always the same, whether a rank is named or not."""
+        return (self.t_us, self.what, self.cause, -1 if self.rank is None else self.rank, self.source)
+
 
 def signs_of(told: Iterable[tuple[int, Happened]]) -> Iterator[Sign]:
     """The signs among what happened, each with its time on the run's clock."""
