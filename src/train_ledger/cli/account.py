@@ -43,7 +43,7 @@ def account(
     from train_ledger import config
     from train_ledger.cli.output import show, show_report, write_file
     from train_ledger.ops.account import account as account_of
-    from train_ledger.ops.account_answer import answer_of
+    from train_ledger.ops.account import answer_of
     from train_ledger.render import as_html, as_json
     from train_ledger.render.accounts import report_of_accounts
     from train_ledger.run_dir import RunDir

@@ -13,8 +13,7 @@ import pytest
 
 from train_ledger.config import Config
 from train_ledger.ledger.accounts import Accounts
-from train_ledger.ops.account import account
-from train_ledger.ops.account_answer import answer_of
+from train_ledger.ops.account import account, answer_of
 from train_ledger.run_dir import RunDir
 
 STEP_S = 4.75

@@ -12,8 +12,8 @@ from dataclasses import replace
 from train_ledger.config import Config
 from train_ledger.ledger import gpu_price_per_hour, has_gpus
 from train_ledger.ledger.accounts import Accounts, History, Price, accounts_of
-from train_ledger.ops.account_launcher import launcher_signs
-from train_ledger.ops.account_signs import signs_beside
+from train_ledger.ops.account.launcher import launcher_signs
+from train_ledger.ops.account.signs import signs_beside
 from train_ledger.run_dir import RunDir
 from train_ledger.sources import RunFacts
 
