@@ -63,6 +63,14 @@ def test_prometheus_reads_the_metrics_without_one() -> None:
     assert client().get("/metrics").status_code == 200
 
 
+def test_a_kubelet_that_has_none_sees_that_the_keeper_lives() -> None:
+    """keeper.yaml asks for it: unanswered, the keeper would be ended once a minute."""
+    answer = client().get("/healthz")
+    assert (answer.status_code, answer.text) == (200, "alive\n")
+    several = TestClient(app(RunPage(healthy), RunPage(healthy), loopback=False, token=TOKEN))
+    assert several.get("/healthz").status_code == 200
+
+
 def test_what_is_bound_to_the_loopback_wants_none() -> None:
     with serve(healthy, port=0) as url:
         assert "token" not in url

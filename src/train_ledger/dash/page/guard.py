@@ -2,8 +2,8 @@
 
 GET and HEAD only. What is bound to the loopback answers only to the loopback's names, or any web site could
 have a browser ask it under a name of its own (DNS rebinding). What is bound elsewhere wants a token: in the
-address, once, then in a cookie, or as a bearer's. The metrics are open to whoever may reach the port, as the
-exporters' are: they hold no line of any log.
+address, once, then in a cookie, or as a bearer's. The metrics, and that the process lives, are open to
+whoever may reach the port, as the exporters' are: they hold no line of any log.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _HEADERS = {
     "Cache-Control": "no-store",
 }
 _COOKIE = "train_ledger_token"
-_OPEN = frozenset({"/metrics"})
+_OPEN = frozenset({"/metrics", "/healthz"})
 
 
 class Guard:

@@ -128,8 +128,14 @@ def _routes_of_all(pages: Sequence[RunPage], interval_s: float, ending: Event) -
     ]
 
 
+async def _alive(request: Request) -> Response:
+    return PlainTextResponse("alive\n")
+
+
 def _files() -> list[BaseRoute]:
+    """What every page has; /healthz is what a kubelet asks, which restarts whoever does not answer."""
     return [
+        Route("/healthz", _alive),
         Route("/static/plotly.min.js", _plotly),
         *(Route(f"/static/{name}", _static(name, kind)) for name, kind in _STATIC.items()),
     ]
