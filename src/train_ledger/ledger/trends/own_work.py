@@ -19,11 +19,13 @@ from train_ledger.facts import PlainStep
 from train_ledger.ledger.trends.figures import Outlier
 from train_ledger.ledger.trends.stages import Stages
 
-__all__ = ["OwnWork", "outliers"]
+__all__ = ["OF_MAD", "OwnWork", "outliers"]
+
+OF_MAD = 1.4826
+"""So many median absolute deviations are one standard deviation, where figures vary as normal ones do."""
 
 _FEWEST_PEERS = 3
 _SPREADS = 3.0
-_OF_MAD = 1.4826
 _SMALLEST_SPREAD = 0.01
 _MOST_STEPS = 200
 _READ_AHEAD = 4
@@ -148,7 +150,7 @@ def _off_in_one(values: list[tuple[float, int]], effect: float) -> Iterable[tupl
     usual = _middle(ordered[:-1])
     if ordered[-1] < (1 + effect) * usual:
         return
-    spread = max(_SMALLEST_SPREAD * usual, _OF_MAD * median(abs(value - usual) for value in ordered))
+    spread = max(_SMALLEST_SPREAD * usual, OF_MAD * median(abs(value - usual) for value in ordered))
     least = max((1 + effect) * usual, usual + _SPREADS * spread)
     for value, rank in reversed(values):
         if value < least:

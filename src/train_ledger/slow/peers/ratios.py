@@ -10,6 +10,7 @@ import math
 
 import numpy as np
 
+from train_ledger.ledger.trends.own_work import OF_MAD
 from train_ledger.slow.table.step_table import Floats, Ints
 
 __all__ = ["FEWEST", "LIMIT", "log_ratios", "others_median", "run_sums", "spread"]
@@ -21,7 +22,6 @@ LIMIT = 14.0
 """A sum from which on a rank is off; with values clipped at 3 spreads and tails as of t3, 9 false ones in a
 million steps, found 11 steps after a shift by 2 spreads (research by simulation; other gates follow)."""
 
-_OF_MAD = 1.4826
 _SMALLEST_SPREAD = 0.01
 _CLIPPED_AT = 3.0
 _DRIFT = 0.5
@@ -86,7 +86,7 @@ def spread(ratios: Floats, groups: Ints) -> Floats:
         told = told[np.isfinite(told).any(axis=1)]
         if len(told):
             off = np.abs(told - np.nanmedian(told, axis=1)[:, None])
-            found[members] = max(_SMALLEST_SPREAD, _OF_MAD * float(np.nanmedian(off)) * _lasting(told))
+            found[members] = max(_SMALLEST_SPREAD, OF_MAD * float(np.nanmedian(off)) * _lasting(told))
     return found
 
 
@@ -103,7 +103,7 @@ def _lasting(ratios: Floats) -> float:
     if not len(blocks):
         return 1.0
     off = blocks - np.median(blocks, axis=1)[:, None]
-    widest = 3 * _OF_MAD * np.median(np.abs(off), axis=1)[:, None]
+    widest = 3 * OF_MAD * np.median(np.abs(off), axis=1)[:, None]
     off = np.clip(off, -widest, widest)
     squares = (off * off).mean(axis=1)
     alike = (off[:, 1:] * off[:, :-1]).mean(axis=1)[squares > 0] / squares[squares > 0]

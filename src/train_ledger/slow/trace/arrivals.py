@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from train_ledger.ledger.trends.own_work import OF_MAD
 from train_ledger.slow.trace.calls import Call, common_calls
 from train_ledger.slow.trace.intervals import Intervals, nothing, union
 from train_ledger.slow.trace.reading.trace import Trace
@@ -81,7 +82,7 @@ def arrivals(traces: Mapping[int, Trace]) -> Arrivals:
     left -= np.nanmedian(left, axis=0)
     takes_part = np.logical_not(np.isnan(ends).all(axis=1)).tolist()
     worst = np.nanmedian(np.abs(left[takes_part]), axis=1).max()
-    uncertainty_ns = int(np.ceil(1.4826 * worst))
+    uncertainty_ns = int(np.ceil(OF_MAD * worst))
     told = _straggling(common, ranks, starts, _MANY_UNCERTAINTIES * uncertainty_ns)
     return Arrivals(
         {rank: told[rank] if part else None for rank, part in zip(ranks, takes_part, strict=True)},
