@@ -11,12 +11,14 @@ import re
 import shlex
 import socket
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from train_ledger.answer import Diagnosis, NextCommand
 from train_ledger.hang import SAID_AT_END, meant_instead
 from train_ledger.ledger import RankState, RunState
+from train_ledger.ops.contacts import contacts_of
 from train_ledger.ops.hosts import is_host
 from train_ledger.ops.seen import Seen
 from train_ledger.render import harmless
@@ -123,7 +125,7 @@ def _exclude(run: Mapping[str, Any], diagnosis: Diagnosis) -> Iterable[NextComma
 
 def _tell(seen: Seen, diagnosis: Diagnosis) -> Iterable[NextCommand]:
     """Who is to be told, as run.json names them."""
-    for role, who in _contacts(seen.run.get("contacts")):
+    for role, who in _contacts(seen.run):
         name = harmless(who, longest=120)
         about = f"train-ledger diagnose {shlex.quote(str(seen.run_dir.path))}"
         if _MAIL.fullmatch(who):
@@ -133,14 +135,10 @@ def _tell(seen: Seen, diagnosis: Diagnosis) -> Iterable[NextCommand]:
             yield NextCommand(f"tell {role}: {name}", about)
 
 
-def _contacts(contacts: object) -> Iterable[tuple[str, str]]:
-    """(role, who) of the first few; run.json holds a text, a list of them or a table of roles."""
-    named = contacts.items() if isinstance(contacts, Mapping) else [("who is on call", contacts)]
-    flat = [(role, it) for role, who in named for it in (who if isinstance(who, list) else [who])]
-    some = [
-        (harmless(role, longest=60), it.strip()) for role, it in flat if isinstance(it, str) and it.strip()
-    ]
-    return some[:_MOST_CONTACTS]
+def _contacts(run: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    """(role, who) of the first few."""
+    named = ((it.role or "who is on call", who) for it in contacts_of(run) for who in it.names)
+    return ((harmless(role, longest=60), who) for role, who in islice(named, _MOST_CONTACTS))
 
 
 def _restart(run: Mapping[str, Any]) -> Iterable[NextCommand]:

@@ -23,6 +23,13 @@ def test_nobody_to_call_nothing_to_run_nobody_to_tell():
     assert "exclude_file" in found.said("runbook")
 
 
+def test_a_role_that_nobody_has_wakes_nobody():
+    run = {**RUN, "contacts": {"on call": "+1 555", "second line": ""}}
+    found = told(roster_checks(run, TOLD, page_came=True, was_rung=True))
+    assert found["contacts"] == "fail"
+    assert "nobody as second line" in found.said("contacts")
+
+
 def test_a_command_is_a_receiver():
     assert (
         told(roster_checks(RUN, Config(notify=Notify(command=("page",))), True, True))["receivers"] == "pass"

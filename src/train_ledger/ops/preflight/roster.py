@@ -6,10 +6,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from train_ledger.config import Config
+from train_ledger.ops.contacts import contacts_of
 from train_ledger.ops.preflight.records import Check, failed, not_possible, passed
+from train_ledger.render import harmless
 
 __all__ = ["roster_checks"]
 
+_NOBODY = "run.json names nobody to be called"
 _CARD = ("restart_command", "exclude_file")
 
 
@@ -29,12 +32,12 @@ def roster_checks(
 
 
 def _contacts(run: Mapping[str, Any]) -> Check:
-    contacts = run.get("contacts")
-    if not contacts:
-        fix = 'contacts in run.json, as {"on call": "…", "second line": "…"}'
-        return failed("contacts", "run.json names nobody to be called", fix)
-    count = len(contacts) if isinstance(contacts, list | tuple | dict) else 1
-    return passed("contacts", f"{count} in run.json")
+    contacts = contacts_of(run)
+    empty = [it.role for it in contacts if not it.names]
+    if not contacts or empty:
+        said = f"run.json names nobody as {', '.join(map(harmless, empty))}" if empty else _NOBODY
+        return failed("contacts", said, 'contacts in run.json, as {"on call": "…", "second line": "…"}')
+    return passed("contacts", f"{sum(len(it.names) for it in contacts)} in run.json")
 
 
 def _card(run: Mapping[str, Any]) -> Check:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from train_ledger.fields import read_number, read_world_size
+from train_ledger.ops.contacts import contacts_of
 from train_ledger.run_dir import RunDir
 
 __all__ = ["CardLine", "card"]
@@ -44,7 +45,7 @@ def _lines(run_dir: RunDir, run: Mapping[str, Any]) -> Iterator[CardLine]:
     yield _given(run, "restart_command", "restart")
     price = read_number(run.get("gpu_price_per_hour"))
     yield CardLine("GPU-hour", None if price is None else f"{price:g}", "`gpu_price_per_hour` in run.json")
-    yield from _contacts(run.get("contacts"))
+    yield from _contacts(run)
 
 
 def _folder(what: str, folder: Path, wanted: str) -> CardLine:
@@ -57,18 +58,10 @@ def _given(run: Mapping[str, Any], key: str, what: str) -> CardLine:
     return CardLine(what, given, f"`{key}` in run.json")
 
 
-def _contacts(contacts: object) -> Iterator[CardLine]:
-    """A text, a list of texts, or a table of role and name."""
-    if isinstance(contacts, Mapping) and contacts:
-        for role, who in contacts.items():
-            yield CardLine(f"contact, {role}", _named(who), "nobody is named")
-        return
-    yield CardLine(
-        "contacts", _named(contacts), "`contacts` in run.json: nobody can be woken by an empty one"
-    )
-
-
-def _named(who: object) -> str | None:
-    if isinstance(who, list):
-        return ", ".join(it for it in map(_named, who) if it) or None
-    return str(who).strip() or None if isinstance(who, str | int) else None
+def _contacts(run: Mapping[str, Any]) -> Iterator[CardLine]:
+    contacts = contacts_of(run)
+    for it in contacts:
+        what = "contacts" if it.role is None else f"contact, {it.role}"
+        yield CardLine(what, ", ".join(it.names) or None, "nobody is named")
+    if not contacts:
+        yield CardLine("contacts", None, "`contacts` in run.json: nobody can be woken by an empty one")
