@@ -15,6 +15,7 @@ from ops.cascades import (
     lost_peer,
     put_kernel_log,
     put_log,
+    stamp,
     timed_out,
     traceback,
 )
@@ -280,15 +281,117 @@ def test_what_comes_after_others_gave_up_waiting_is_their_clearing_away(run: Run
     put_log(run, steps() + late, T + 704, "train.log")
     put_log(
         run,
-        f"[rank5]:[E{'9' + time.strftime('21 %H:%M:%S', time.localtime(T + 760))}.0 x.cpp:1] [Rank 5] x\n"
-        + traceback(5, "ValueError: atexit handler"),
+        f"W{stamp(T + 760)} 4 torch/distributed/elastic/multiprocessing/api.py:1028] Sending process 4005 "
+        "closing signal SIGTERM\n" + traceback(5, "ValueError: atexit handler"),
         T + 765,
         "late.log",
     )
-    found = diagnose(run, Config())
-    assert not any(
-        line.startswith("first cause: rank 5") and "atexit" in line for line in found.evidence
-    ) or (found.confidence != "high")
+    found = diagnose(run, Config(), at=T + 900)
+    assert (found.cause, found.ranks, found.confidence) == ("hang.rank_missing", (5,), "low")
+    said = [line for line in found.evidence if "atexit" in line]
+    assert all(line.endswith(", as it was being ended from outside") for line in said)
+    assert any(it.startswith("logs: 1 exceptions of before it stood still") for it in found.not_observed)
+
+
+def test_who_raises_in_the_signals_after_others_gave_up_waiting_is_not_accused(run: RunDir) -> None:
+    ranks = Ranks(run, 8, hosts=2)
+    ranks.start()
+    ranks.steps(60)
+    ranks.event("phase_start", phase="backward")
+    put_log(run, "".join(timed_out(rank, ranks.t + 601, seq=900) for rank in range(8)), ranks.t + 602)
+    ranks.line(3, late_s=640, event="exception", type="RuntimeError", message="CUDA error: launch failure")
+    found = diagnose(run, Config(), at=ranks.t + 800)
+    assert (found.cause, found.ranks, found.hosts) == ("hang.fabric", (), ())
+
+
+def test_an_exception_that_the_run_went_on_from_is_not_what_it_hangs_of(run: RunDir) -> None:
+    """Rank 2 retried its read 400 steps ago, and its traceback carries no time."""
+    caught = traceback(2, "TimeoutError: read timed out; retrying (1/5)")
+    later = "".join(iteration(step, T + step) for step in range(101, 501))
+    late = "".join(timed_out(rank, T + 1102, seq=501) for rank in (0, 1, 2, 3, 4, 6, 7))
+    put_log(run, steps() + caught + later + late, T + 1103)
+    found = diagnose(run, Config(), at=T + 1200)
+    assert (found.cause, found.ranks) == ("hang.rank_missing", (5,))
+
+
+def test_what_another_run_left_in_the_folder_is_not_what_this_one_hangs_of(run: RunDir) -> None:
+    put_log(run, steps() + traceback(3, "ValueError: bad"), T + 101, "older.log")
+    newer = "".join(iteration(step, T + 7200 + step) for step in range(1, 101))
+    late = "".join(timed_out(rank, T + 7901, seq=101) for rank in (0, 1, 2, 3, 4, 6, 7))
+    put_log(run, newer + late, T + 7902, "newer.log")
+    found = diagnose(run, Config(), at=T + 8000)
+    assert (found.cause, found.ranks) == ("hang.rank_missing", (5,))
+
+
+GSP = "NVRM: Xid (PCI:0000:07:00): 119, pid=1006, name=python, Timeout after 6s of waiting for RPC response"
+
+
+@pytest.mark.parametrize(
+    ("late_s", "cause", "named"), [(5, "hardware.xid", (6,)), (600, "hang.rank_died", (2,))]
+)
+def test_an_xid_long_after_a_rank_fell_is_no_cause(
+    run: RunDir, late_s: int, cause: str, named: tuple[int, ...]
+) -> None:
+    ranks = Ranks(run, 8, hosts=2)
+    ranks.start()
+    ranks.steps(60)
+    ranks.event("exception", [2], type="KeyError", message="'input_ids'")
+    put_kernel_log(run, "n2", [(ranks.t + late_s, GSP)])
+    found = diagnose(run, Config(), at=ranks.t + 700)
+    assert (found.cause, found.ranks) == (cause, named)
+    assert "hardware.xid" not in ruled_out(found)
+    if late_s > 30:
+        assert first_line(found).startswith("first cause: rank 2 on n1: KeyError")
+        assert any(line.startswith("after it had fallen: GPU of rank 6") for line in found.evidence)
+
+
+def test_an_xid_of_after_the_watchdogs_is_their_clearing_away(run: RunDir) -> None:
+    ranks = Ranks(run, 8, hosts=2)
+    ranks.start()
+    ranks.steps(60)
+    ranks.event("phase_start", phase="backward")
+    put_log(run, "".join(timed_out(rank, ranks.t + 601, seq=900) for rank in range(8)), ranks.t + 602)
+    put_kernel_log(run, "n2", [(ranks.t + 640, GSP)])
+    found = diagnose(run, Config(), at=ranks.t + 800)
+    assert (found.cause, found.ranks, found.hosts) == ("hang.fabric", (), ())
+
+
+def test_a_launcher_that_tells_of_a_death_at_the_start_is_not_waited_for(run: RunDir) -> None:
+    pids = {rank: 4000 + rank for rank in range(4)}
+    text = traceback(2, "ModuleNotFoundError: No module named 'flash_attn'")
+    put_log(run, text + agent_ends(T + 9, pids, root=2, code=1), T + 10)
+    found = diagnose(run, Config(), at=T + 60)
+    assert (found.state, found.cause, found.ranks) == ("starting", "hang.rank_died", (2,))
+
+
+def test_a_launcher_that_begins_again_and_again_is_a_loop_before_any_limit(run: RunDir) -> None:
+    text = ""
+    for attempt in range(5):
+        t = T + 60 * attempt
+        begins = (
+            f"I{stamp(t + 21)} 39 torch/distributed/elastic/agent/server/api.py:892] [default] Worker group "
+        )
+        text += traceback(2, "ValueError: no checkpoint") + begins
+        text += f"FAILED. {4 - attempt}/5 attempts left; will restart worker group\n"
+    put_log(run, steps(60) + text, T + 262)
+    found = diagnose(run, Config(), at=T + 300)
+    assert (found.cause, found.ranks) == ("restart_loop", (2,))
+    assert first_line(found).startswith("first cause: rank 2: ValueError: no checkpoint")
+
+
+def test_a_rank_that_is_restarted_once_is_waited_for(run: RunDir) -> None:
+    begins = (
+        f"I{stamp(T + 121)} 39 torch/distributed/elastic/agent/server/api.py:892] [default] Worker group "
+    )
+    text = (
+        steps()
+        + traceback(2, "ValueError: no")
+        + begins
+        + "FAILED. 2/3 attempts left; will restart worker group\n"
+    )
+    put_log(run, text, T + 122)
+    found = diagnose(run, Config(), at=T + 150)
+    assert (found.state, found.cause) == ("restarting", "none")
 
 
 def test_a_loop_of_losses_that_are_no_numbers_is_told_as_that(run: RunDir) -> None:

@@ -137,6 +137,7 @@ def test_the_runs_own_logs_are_read(made):
         '[rank5]: Traceback (most recent call last):\n[rank5]:   File "t.py", line 8, in f\n'
         "[rank5]: ValueError: bad\n"
     )
+    os.utime(log, (made.t, made.t))
     put_dumps(made, behind={CULPRIT})
     told = found(made)
     assert (told.cause, told.ranks) == ("hang.rank_died", (5,))

@@ -8,6 +8,7 @@ first cause is the answer. Victims are never named, and where the evidence does 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import NamedTuple
@@ -18,6 +19,7 @@ from train_ledger.dash import Firing
 from train_ledger.hang import REPRODUCE, reproduced_by
 from train_ledger.ledger import RunState
 from train_ledger.ops.answered import answered
+from train_ledger.ops.ended_cause import has_fallen, may_have_fallen, of_quick_restarts
 from train_ledger.ops.evidence import gather
 from train_ledger.ops.first_cause import traced_back
 from train_ledger.ops.gpus_seen import of_hardware, of_slow_ports, with_readings
@@ -31,6 +33,7 @@ from train_ledger.ops.places import hosts_of
 from train_ledger.ops.seen import Seen, look_at_run
 from train_ledger.ops.slow_before import with_pace_before
 from train_ledger.ops.slow_cause import of_slow, slow_answer
+from train_ledger.ops.troubles import Told, fallen_t, gave_up_t, troubles_told
 from train_ledger.ops.words import step_clock
 from train_ledger.render import Picture
 from train_ledger.run_dir import RunDir
@@ -102,18 +105,50 @@ def _of_numbers(seen: Seen, loop: Diagnosis) -> Diagnosis:
 
 def _hang(seen: Seen) -> _Found | None:
     """It stands, or has ended: who did not come, and what came before."""
-    if not (seen.is_hung or _has_dumps_alone(seen)):
+    return _stands(seen, _told(seen)) if seen.is_hung or _has_dumps_alone(seen) else None
+
+
+def _fallen(seen: Seen) -> _Found | None:
+    """Its logs tell of an end, or of a loop, for which its limits still wait."""
+    if not may_have_fallen(seen):
         return None
-    state = seen.state
-    evidence = gather(seen.run_dir, seen.config, state, until_t=seen.at)
+    told = _told(seen)
+    loop = of_quick_restarts(seen, told)
+    if loop is not None:
+        return _Found(loop)
+    return _stands(seen, told) if has_fallen(seen, told) else None
+
+
+def _told(seen: Seen) -> Told:
+    return troubles_told(seen.run_dir, seen.state, seen.config.xid, until_t=seen.at, only_now=True)
+
+
+def _stands(seen: Seen, told: Told) -> _Found:
+    state, some = seen.state, told.within(seen.since_t)
+    evidence = gather(
+        seen.run_dir,
+        seen.config,
+        state,
+        until_t=seen.at,
+        over=_over(seen, told),
+        gave_up_t=gave_up_t(some),
+    )
     found = of_hang(state, evidence, seen.looked_at)
-    found = with_hardware(found, evidence.known, state, evidence.has_kernel_logs)
-    found = with_readings(replace(found, hosts=hosts_of(state, found.ranks)), state, seen.config.alerts)
-    traced = traced_back(seen, _reproducible(found, seen))
+    over_t = fallen_t(some, seen.world)
+    found = with_hardware(found, evidence.known, state, evidence.has_kernel_logs, over_t)
+    found = replace(found, hosts=hosts_of(state, found.ranks))
+    found = with_readings(found, state, seen.config.alerts, over_t)
+    traced = traced_back(seen, _reproducible(found, seen), told)
     traced = traced._replace(diagnosis=with_pace_before(seen, traced.diagnosis))
     details = traced.diagnosis.details  # of findings that are none after all nothing is drawn
     is_drawn = isinstance(details, HangAnswer) and details.findings == evidence.answer.findings
     return _Found(traced.diagnosis, evidence.picture if is_drawn else None, traced.lost_s)
+
+
+def _over(seen: Seen, told: Told) -> frozenset[str]:
+    """Tracebacks that it went on from, or another run's, or of clearing away."""
+    places = told.places_beside(seen.since_t)
+    return frozenset(os.path.normpath(seen.run_dir.path / it) for it in places)
 
 
 def _has_dumps_alone(seen: Seen) -> bool:
@@ -188,6 +223,7 @@ def _no_trouble(seen: Seen) -> _Found:
 _TROUBLES: tuple[Callable[[Seen], _Found | None], ...] = (
     _loop,
     _hang,
+    _fallen,
     _hardware_alone,
     _hardware,
     _loss,

@@ -17,7 +17,7 @@ from train_ledger import hang
 from train_ledger.answer import HangAnswer
 from train_ledger.config import Config, Xid
 from train_ledger.hang import RankKnowledge, first_fallen, stacks, suspect_place
-from train_ledger.ledger import RunState
+from train_ledger.ledger import RankState, RunState
 from train_ledger.ops.acquittal import accuses_the_ended, acquitted
 from train_ledger.ops.log_evidence import (
     LogEvidence,
@@ -35,6 +35,8 @@ __all__ = ["HangEvidence", "gather", "knowledge_of", "logs_about"]
 _ABORTED = b"Fatal Python error: Aborted"
 _CLOCK_SLACK_S = 30.0
 """File times are the file server's, the step clock is rank 0's."""
+
+_LOG_SLACK_S = 90.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,15 +73,26 @@ def gather(
     *,
     until_t: float | None = None,
     logs: Sequence[Path] = (),
+    over: Collection[str] = (),
+    gave_up_t: float | None = None,
 ) -> HangEvidence:
     """Read the dumps and stacks of the state's attempt, and the logs of the run and of its hosts' kernels.
 
-    `until_t` leaves out files that are newer; `logs` are read instead of the run's own.
+    `until_t` leaves out files that are newer; `logs` are read instead of the run's own; `over` are places of
+    tracebacks ("file:line") that are of another time; by `gave_up_t` (unix s) ranks had given up waiting.
     """
     since_t = _since(state)
     dumps = _files(run_dir.comm_traces(state.attempt), None, until_t)
     found, unread = stacks.read(_stack_files(run_dir.stacks(state.attempt), since_t, until_t))
-    told = logs_about(run_dir, state, until_t=until_t, logs=logs, overrides=config.xid)
+    told = logs_about(
+        run_dir,
+        state,
+        until_t=until_t,
+        logs=logs,
+        overrides=config.xid,
+        over=over,
+        gave_up_t=gave_up_t,
+    )
     known = told.known
     examined = hang.examine(
         dumps,
@@ -117,14 +130,19 @@ def logs_about(
     until_t: float | None = None,
     logs: Sequence[Path] = (),
     overrides: Xid | None = None,
+    over: Collection[str] = (),
+    gave_up_t: float | None = None,
 ) -> LogEvidence:
     """What the run's signals and logs say of each rank; `logs` are read instead of the run's own.
 
-    `overrides` are levels of XIDs that the user set.
+    `overrides` are levels of XIDs that the user set, `over` places of tracebacks of another time; what was
+    raised after `gave_up_t` (unix seconds) was raised as the run was ended.
     """
     paths = [*logs, *kernel_logs_of(run_dir)] if logs else logs_of_run(run_dir)
-    known = knowledge_of(state, _aborted(run_dir, state))
-    return read_logs(paths, known, state=state, run_dir=run_dir, until_t=until_t, overrides=overrides)
+    known = knowledge_of(state, _aborted(run_dir, state), gave_up_t)
+    return read_logs(
+        paths, known, state=state, run_dir=run_dir, until_t=until_t, overrides=overrides, over=over
+    )
 
 
 def _since(state: RunState) -> float | None:
@@ -169,10 +187,13 @@ def _aborted(run_dir: RunDir, state: RunState) -> list[int]:
     return found
 
 
-def knowledge_of(state: RunState, aborted: Collection[int] = ()) -> dict[int, RankKnowledge]:
+def knowledge_of(
+    state: RunState, aborted: Collection[int] = (), gave_up_t: float | None = None
+) -> dict[int, RankKnowledge]:
     """What the state knows of each rank, in the words of the hang room; what is of all ranks is of none.
 
-    `aborted` are ranks that cannot say so themselves: a signal of their own library ended them.
+    `aborted` are ranks that cannot say so themselves: a signal of their own library ended them. Who raised
+    after `gave_up_t` (unix seconds), when others had given up waiting, raised as it was ended.
     """
     as_ended = raised_as_ended(state)
     return {
@@ -183,13 +204,24 @@ def knowledge_of(state: RunState, aborted: Collection[int] = ()) -> dict[int, Ra
             phase=it.phase,
             gone=it.gone_t is not None,
             ended=it.ended,
-            exception=it.exception,
-            raised_as_ended=rank in as_ended,
+            exception=None if _went_on(it, state) else it.exception,
+            raised_as_ended=rank in as_ended or _is_after(it.raised_t, gave_up_t),
             signal=it.signal or (signal.SIGABRT if rank in aborted else None),
         )
         for rank, it in state.ranks.items()
         if not it.speaks_for_all
     }
+
+
+def _is_after(t: float | None, end_t: float | None) -> bool:
+    return t is not None and end_t is not None and t > end_t
+
+
+def _went_on(rank: RankState, state: RunState) -> bool:
+    """Whether a log tells of steps well after what it says that this rank raised."""
+    if not state.by_logs or rank.raised_t is None or state.last_step_t is None:
+        return False
+    return rank.raised_t < state.last_step_t - _LOG_SLACK_S
 
 
 def _odd(stands: Mapping[int, stacks.Stand]) -> tuple[int, ...]:

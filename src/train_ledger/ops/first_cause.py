@@ -16,7 +16,7 @@ from train_ledger.answer import Confidence, Diagnosis, HangAnswer
 from train_ledger.ops.loss_cause import of_loss
 from train_ledger.ops.outside import BY_WHOM, stood_before
 from train_ledger.ops.seen import Seen
-from train_ledger.ops.troubles import FirstCause, Told, Trouble, first_cause, troubles_told
+from train_ledger.ops.troubles import FirstCause, Told, Trouble, first_cause
 from train_ledger.ops.troubles.lines import (
     ENDED,
     first_lines,
@@ -48,11 +48,10 @@ class _Story:
     first: FirstCause | None
 
 
-def traced_back(seen: Seen, found: Diagnosis) -> Traced:
+def traced_back(seen: Seen, found: Diagnosis, told: Told) -> Traced:
     """The first cause of a hang or a death, with its line; what was found where nothing precedes it."""
     if not found.cause.startswith(_MAY_FOLLOW):
         return Traced(found)
-    told = troubles_told(seen.run_dir, seen.state, seen.config.xid, until_t=seen.at, only_now=True)
     some = told.within(seen.since_t)
     first = first_cause(some, seen.world)
     story = _Story(seen, told, first)

@@ -79,24 +79,39 @@ def of_hardware(state: RunState, alerts: Alerts) -> Diagnosis | None:
     )
 
 
-def with_readings(diagnosis: Diagnosis, state: RunState, alerts: Alerts) -> Diagnosis:
-    """The diagnosis of a hang, or the hardware that caused it by its readings."""
+def with_readings(
+    diagnosis: Diagnosis, state: RunState, alerts: Alerts, fallen_t: float | None = None
+) -> Diagnosis:
+    """The diagnosis of a hang, or the hardware that caused it by its readings.
+
+    By `fallen_t` (unix seconds) the run had fallen: what came up after that has come of it.
+    """
     if not state.gpus and not state.ports:
         return diagnosis
     if diagnosis.cause.startswith("hardware."):
         return diagnosis
-    found = [it for it in _at_the_stop(state, alerts) if it.gpu.ranks]
+    at_stop = [it for it in _at_the_stop(state, alerts) if it.gpu.ranks]
+    found = [it for it in at_stop if not _is_late(it.t, fallen_t)]
     is_open = diagnosis.cause.startswith(_WAITING) and diagnosis.cause != "hang.mismatch"
     if found and is_open:
         return _caused(diagnosis, found)
     said = (*diagnosis.evidence, *dict.fromkeys(it.line for it in found[:2]))
     ports = list(bad_ports(state))
-    fell = [it for it in ports if (it[0].down_since_t or 0.0) >= _stood_t(state) - _BEFORE_S]
+    fell = [
+        it
+        for it in ports
+        if (it[0].down_since_t or 0.0) >= _stood_t(state) - _BEFORE_S
+        and not _is_late(it[0].down_since_t, fallen_t)
+    ]
     if fell and not found and is_open and _explains(diagnosis, fell):
         return _by_ports(diagnosis, fell, "high")
     lines = tuple(_port_line(port, why) for port, why in ports[:2])
     told = replace(diagnosis, evidence=(*said, *lines))
-    return told if found or ports else _ruled_out(told, state)
+    return told if at_stop or ports else _ruled_out(told, state)
+
+
+def _is_late(t: float | None, fallen_t: float | None) -> bool:
+    return t is not None and fallen_t is not None and t > fallen_t
 
 
 def of_slow_ports(state: RunState) -> Diagnosis | None:

@@ -32,26 +32,45 @@ class _Failed:
 
 
 def with_hardware(
-    diagnosis: Diagnosis, known: Mapping[int, RankKnowledge], state: RunState, has_kernel_logs: bool
+    diagnosis: Diagnosis,
+    known: Mapping[int, RankKnowledge],
+    state: RunState,
+    has_kernel_logs: bool,
+    fallen_t: float | None = None,
 ) -> Diagnosis:
-    """The diagnosis of a hang, or the hardware that caused it; what was seen or not of hardware is said."""
+    """The diagnosis of a hang, or the hardware that caused it; what was seen or not of hardware is said.
+
+    By `fallen_t` (unix seconds) the run had fallen: what was told of other GPUs after that is what followed.
+    """
     failed = sorted(_failed(known, state), key=lambda it: it.t)
+    late = [] if fallen_t is None else [it for it in failed if _is_late(it, fallen_t, diagnosis)]
+    failed = [it for it in failed if it not in late]
+    if late:
+        said = dict.fromkeys(f"after it had fallen: {gpu_line(it.rank, it.fault)}" for it in late[:2])
+        diagnosis = replace(diagnosis, evidence=(*diagnosis.evidence, *said))
+    if not failed and late:
+        return diagnosis
     if not failed:
         return _nothing_found(diagnosis) if has_kernel_logs else diagnosis
     if not diagnosis.cause.startswith(_WAITING) or diagnosis.cause == "hang.mismatch":
-        said = tuple(gpu_line(it.rank, it.fault) for it in failed[:2])
-        return replace(diagnosis, evidence=(*diagnosis.evidence, *said))
+        lines = (gpu_line(it.rank, it.fault) for it in failed[:2])
+        return replace(diagnosis, evidence=(*diagnosis.evidence, *lines))
     of_culprits = [it for it in failed if it.rank.rank in diagnosis.ranks]
     named = of_culprits or [it for it in failed if it.t <= failed[0].t + _TOGETHER_S]
-    lines = dict.fromkeys(gpu_line(it.rank, it.fault) for it in named)
+    told = dict.fromkeys(gpu_line(it.rank, it.fault) for it in named)
     return replace(
         diagnosis,
         cause="hardware.xid",
         ranks=tuple(sorted({it.rank.rank for it in named})),
         confidence="high" if of_culprits or _fits(diagnosis) else "medium",
-        evidence=(*lines, *(line for line in diagnosis.evidence if line not in lines)),
+        evidence=(*told, *(line for line in diagnosis.evidence if line not in told)),
         next=tuple(_next(named)),
     )
+
+
+def _is_late(it: _Failed, fallen_t: float, diagnosis: Diagnosis) -> bool:
+    """Who fell by itself may have fallen of it: kernels write such lines later than a program its own."""
+    return it.t > fallen_t + (_TOGETHER_S if it.rank.rank in diagnosis.ranks else 0.0)
 
 
 def _failed(known: Mapping[int, RankKnowledge], state: RunState) -> Iterator[_Failed]:
@@ -70,7 +89,7 @@ def _fits(diagnosis: Diagnosis) -> bool:
 
 
 def _nothing_found(diagnosis: Diagnosis) -> Diagnosis:
-    by = "the kernel logs that were read name no GPU of this run at that time"
+    by = "the kernel logs that were read tell of no fault that stops a GPU of this run at that time"
     return replace(diagnosis, ruled_out=(*diagnosis.ruled_out, RuledOut("hardware.xid", by)))
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import os
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -42,17 +43,19 @@ def read_logs(
     until_t: float | None = None,
     world_size: int | None = None,
     overrides: Xid | None = None,
+    over: Collection[str] = (),
 ) -> LogEvidence:
     """The logs in `paths` (files or folders), joined with what is known already.
 
     `state` tells which GPU and process is whose, and since when the run stands still: what logs say of a time
     before that is of an earlier hang. `world_size` goes before the state's. `until_t` (unix seconds) leaves
-    out what was said later. `overrides` are levels of XIDs that the user set. The start-up
-    warnings in the signals of `run_dir` are read, too.
+    out what was said later. `overrides` are levels of XIDs that the user set; `over` places ("file:line") of
+    tracebacks that are of an earlier time. The start-up warnings in the signals of `run_dir` are read, too.
     """
     reading = read_log_files(paths, until_t=until_t)
     ranks: Mapping[int, RankState] = state.ranks if state else {}
-    notes = [f"logs: {it}" for it in reading.skipped]
+    reading, passed = _without(reading, over)
+    notes = [*(f"logs: {it}" for it in reading.skipped), *passed]
     if state is not None:
         reading, old = _of_this_hang(reading, state)
         notes += old
@@ -80,6 +83,14 @@ def kernel_logs_of(run_dir: RunDir) -> list[Path]:
 
 def has_kernel_logs(run_dir: RunDir) -> bool:
     return bool(kernel_logs_of(run_dir))
+
+
+def _without(reading: LogReading, over: Collection[str]) -> tuple[LogReading, list[str]]:
+    """Without tracebacks that training went on from, of another run in the folder, or of clearing away."""
+    kept = tuple(it for it in reading.raised if os.path.normpath(it.source) not in over)
+    left_out = len(reading.raised) - len(kept)
+    notes = [f"logs: {left_out} exceptions of before it stood still, or of after others had given up waiting"]
+    return replace(reading, raised=kept), notes if left_out else []
 
 
 def _of_this_hang(reading: LogReading, state: RunState) -> tuple[LogReading, list[str]]:

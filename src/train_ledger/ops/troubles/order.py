@@ -17,6 +17,8 @@ __all__ = ["FirstCause", "first_cause"]
 _CLOCKS_S = 2.0
 """Clocks of hosts differ: what is closer together than this has no order."""
 
+_DRIVER_S = 30.0
+
 _SAME_S = 900.0
 """Ranks that run into one thing do so when they come to it."""
 
@@ -87,13 +89,31 @@ def first_cause(troubles: Sequence[Trouble], world: Collection[int]) -> FirstCau
     )
 
 
+def gave_up_t(troubles: Sequence[Trouble]) -> float | None:
+    """When the first watchdog had given up waiting (unix seconds), as far as clocks agree; None: none did."""
+    ends = (it.t for it in troubles if it.kind == "watchdog_timeout" and it.t is not None)
+    first = min(ends, default=None)
+    return None if first is None else first + _CLOCKS_S
+
+
+def fallen_t(troubles: Sequence[Trouble], world: Collection[int]) -> float | None:
+    """By when the run had surely fallen (unix s): what a kernel told of a GPU later has come of that.
+
+    When others gave up waiting, or a while after its first rank fell by itself, since a driver waits for
+    a GPU before it tells; None where neither is known.
+    """
+    end_t = gave_up_t(troubles)
+    ends = [] if end_t is None else [end_t]
+    first = first_cause([it for it in troubles if it.kind != "xid"], world)
+    if first is not None and not first.is_sign and first.t is not None:
+        ends.append(first.t + _DRIVER_S)
+    return min(ends, default=None)
+
+
 def _before_the_waiting_ended(troubles: Sequence[Trouble], able: list[Trouble]) -> list[Trouble]:
     """Without what can only have come after others had given up waiting: that may be their clearing away."""
-    gave_up = [it.t for it in troubles if it.kind == "watchdog_timeout" and it.t is not None]
-    if not gave_up:
-        return able
-    end = min(gave_up) + _CLOCKS_S
-    return [it for it in able if it.earliest_t is None or it.earliest_t <= end]
+    end = gave_up_t(troubles)
+    return [it for it in able if end is None or it.earliest_t is None or it.earliest_t <= end]
 
 
 def _the_one(able: Sequence[Trouble]) -> Trouble:

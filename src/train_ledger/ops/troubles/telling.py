@@ -7,13 +7,14 @@ words of whoever knew most.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from train_ledger.config import Xid
-from train_ledger.facts import Event, Fault, Step
+from train_ledger.facts import Event, Fact, Fault, Step
 from train_ledger.ledger import RunState
 from train_ledger.ops.gpu_faults import on_one_host
 from train_ledger.ops.outside import raised_as_ended
+from train_ledger.ops.troubles.order import gave_up_t
 from train_ledger.ops.troubles.signal_events import events_told
 from train_ledger.ops.troubles.trouble import Trouble, trouble_of
 from train_ledger.run_dir import RunDir
@@ -36,13 +37,15 @@ class Told:
 
     `over_t` is when launchers last said that their ranks had ended, or watchdogs that they end theirs; None
     where none did. Nothing of the run is left to lose time then. `last_step_t` is when a log last told of a
-    step or a start.
+    step or a start, `last_start_t` when one of them began; `restarts_t` are the times of its restarts.
     """
 
     troubles: tuple[Trouble, ...] = ()
     not_read: tuple[str, ...] = ()
     over_t: float | None = None
     last_step_t: float | None = None
+    last_start_t: float | None = None
+    restarts_t: tuple[float, ...] = ()
 
     def within(self, since_t: float | None, until_t: float | None = None) -> tuple[Trouble, ...]:
         """Those that can have happened in this time; those whose time is not known are among them."""
@@ -52,6 +55,23 @@ class Told:
             if (it.t is None or since_t is None or it.t >= since_t)
             and (it.earliest_t is None or until_t is None or it.earliest_t <= until_t)
         )
+
+    def places_beside(self, since_t: float | None) -> frozenset[str]:
+        """Where exceptions stand ("file:line") that did not bring about what is so since `since_t` (unix s).
+
+        They were raised before it, or when others had given up waiting.
+        """
+        end_t = gave_up_t(self.within(since_t))
+        return frozenset(
+            it.source
+            for it in self.troubles
+            if it.kind in ("exception", "oom")
+            and (_is_before(it.t, since_t) or _is_before(end_t, it.earliest_t))
+        )
+
+
+def _is_before(t: float | None, other_t: float | None) -> bool:
+    return t is not None and other_t is not None and t < other_t
 
 
 def troubles_told(
@@ -66,7 +86,8 @@ def troubles_told(
 
     With `only_now` the signals of earlier attempts do not matter, so that few of their files are read.
     """
-    faults, ends_t, last_step_t, left_out = _of_logs(run_dir)
+    logs = _of_logs(run_dir, until_t)
+    faults, left_out = logs.faults, logs.left_out_bytes
     ended = _ended(state)
     asked = {*ended[:_ASKED], min(state.ranks, default=0)} if only_now else None
     signals = events_told(run_dir, _WORDS_OF_SIGNALS, asked)
@@ -84,32 +105,66 @@ def troubles_told(
     if signals.left_out_bytes:
         size = signals.left_out_bytes / 1e6
         not_read.append(f"signals: what ranks raised in earlier attempts, in {size:,.0f} MB of long files")
-    over_t = max(ends_t, default=None)
-    return Told(tuple(found[:_MOST]), tuple(not_read), over_t, last_step_t)
+    return Told(
+        tuple(found[:_MOST]),
+        tuple(not_read),
+        over_t=max(logs.ended_t, default=None),
+        last_step_t=logs.lived_t,
+        last_start_t=max(logs.began_t, default=None),
+        restarts_t=tuple(sorted(logs.restarts_t)),
+    )
 
 
-def _of_logs(run_dir: RunDir) -> tuple[list[Fault], list[float], float | None, int]:
-    """Faults; when ranks were said to have ended; when a step or start was told last; bytes left out."""
-    logs = RunLogs(run_dir)
+@dataclass(slots=True)
+class _Logs:
+    """What stands in logs until `until_t`: faults, and the times (unix seconds) of ends, of the last life, of
+    beginnings of logs and of restarts."""
+
+    until_t: float | None
+    faults: list[Fault] = field(default_factory=list)
+    ended_t: list[float] = field(default_factory=list)
+    lived_t: float | None = None
+    began_t: list[float] = field(default_factory=list)
+    restarts_t: list[float] = field(default_factory=list)
+    left_out_bytes: int = 0
+
+    def add(self, fact: Fact) -> None:
+        if fact.t is not None and self.until_t is not None and fact.t > self.until_t:
+            return
+        if isinstance(fact, Step):
+            self._lived(fact.t)
+        elif isinstance(fact, Event):
+            self._event(fact)
+        elif len(self.faults) < _MOST:
+            self.faults.append(fact)
+            is_end = "exit_code" in fact.details or fact.fault == "watchdog_timeout"
+            if is_end and fact.t is not None:
+                earliest_t = fact.details.get("earliest_t")
+                self.ended_t.append(fact.t if earliest_t is None else earliest_t)
+
+    def _lived(self, t: float | None) -> None:
+        if t is not None:
+            self.lived_t = t if self.lived_t is None else max(self.lived_t, t)
+
+    def _event(self, fact: Event) -> None:
+        if fact.name in _LIVES:
+            self._lived(fact.t)
+        if fact.name == "log_start":
+            self.began_t.append(fact.t)
+        if fact.name == "restart":
+            self.restarts_t.append(fact.t)
+
+
+def _of_logs(run_dir: RunDir, until_t: float | None) -> _Logs:
+    logs, found = RunLogs(run_dir), _Logs(until_t)
     logs.begin_at_tail(_LOGS_BYTES)
-    faults: list[Fault] = []
-    ended: list[float] = []
-    last_step_t: float | None = None
     try:
         while True:
-            facts = logs.poll()
-            for fact in facts:
-                is_alive = isinstance(fact, Step) or (isinstance(fact, Event) and fact.name in _LIVES)
-                if is_alive and fact.t is not None:
-                    last_step_t = fact.t if last_step_t is None else max(last_step_t, fact.t)
-                if isinstance(fact, Fault) and len(faults) < _MOST:
-                    faults.append(fact)
-                    is_end = "exit_code" in fact.details or fact.fault == "watchdog_timeout"
-                    if is_end and fact.t is not None:
-                        earliest_t = fact.details.get("earliest_t")
-                        ended.append(fact.t if earliest_t is None else earliest_t)
+            for fact in logs.poll():
+                found.add(fact)
             if logs.caught_up:
-                return faults, ended, last_step_t, logs.left_out_bytes
+                found.left_out_bytes = logs.left_out_bytes
+                return found
     finally:
         logs.close()
 

@@ -1,0 +1,68 @@
+"""Do the logs tell that the run has fallen, or falls again and again, while its state still waits?
+
+A run that logs alone tell of goes by its limits: for half an hour it may start. Its launcher's table of who
+failed, and its lines of restarts, tell sooner.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from train_ledger.answer import Diagnosis
+from train_ledger.ops.first_cause import with_first
+from train_ledger.ops.seen import Seen
+from train_ledger.ops.troubles import Told, first_cause
+from train_ledger.ops.words import step_clock
+
+__all__ = ["has_fallen", "may_have_fallen", "of_quick_restarts"]
+
+_WAITING = ("starting", "restarting")
+_GOES_ON = ("running", "recovering")
+_ONE_RESTART_S = 10.0
+"""The agents of several hosts tell of one restart within this."""
+
+
+def may_have_fallen(seen: Seen) -> bool:
+    """Whether it is worth a look: logs alone tell of the run, and a rank raised after its last step."""
+    state = seen.state
+    if not state.by_logs or seen.is_hung:
+        return False
+    last_t = state.last_step_t if state.last_step_t is not None else float("-inf")
+    raised = any(it.raised_t is not None and it.raised_t >= last_t for it in state.ranks.values())
+    return state.state in _WAITING or (state.state in _GOES_ON and raised)
+
+
+def has_fallen(seen: Seen, told: Told) -> bool:
+    """Whether its ranks are said to have ended, no start or step follows, and somebody fell by itself."""
+    alive_t = max((t for t in (told.last_step_t, told.last_start_t) if t is not None), default=None)
+    is_over = told.over_t is not None and (alive_t is None or alive_t <= told.over_t)
+    first = first_cause(told.within(seen.since_t), seen.world) if is_over else None
+    return first is not None and not first.is_sign
+
+
+def of_quick_restarts(seen: Seen, told: Told) -> Diagnosis | None:
+    """The diagnosis of a launcher that began again and again without a step; None where it did not."""
+    alerts, state = seen.config.alerts, seen.state
+    after_t = max(state.last_step_t or float("-inf"), state.t - alerts.restart_loop_window_s)
+    begun: list[float] = []
+    for t in told.restarts_t:
+        if t > after_t and (not begun or t - begun[-1] > _ONE_RESTART_S):
+            begun.append(t)
+    if len(begun) < alerts.restart_loop_count:
+        return None
+    told_of = f"{len(begun)} restarts within {begun[-1] - begun[0]:.0f} s, and no step after any of them"
+    found = Diagnosis(
+        state=state.state,
+        cause="restart_loop",
+        confidence="medium",
+        since_step=state.step,
+        evidence=(told_of, step_clock(state)),
+        not_observed=told.not_read,
+    )
+    first = first_cause(told.within(seen.since_t), seen.world)
+    if first is None:
+        return found
+    ranks = () if first.is_sign else first.ranks
+    hosts = () if first.is_sign or ranks else first.hosts
+    since_t = first.t if first.t is not None else begun[0]
+    return replace(with_first(found, first), ranks=ranks, hosts=hosts, since_t=since_t)
