@@ -101,3 +101,33 @@ def test_a_line_that_names_no_rank_and_one_that_does_may_tell_of_one_moment() ->
     history = told([start(0, 0), Step(T0 + 1, 1, 0), Step(T0 + 2, 2, 0), *gone])
     (stop,) = accounts_of(history, Alerts(), T0 + 30).interruptions
     assert stop.cause == "killed"
+
+
+def log_of(*laps: tuple[int, float, range]) -> list[Step | Event]:
+    """What a log tells that names no rank: steps of 2 s, in each of these attempts from a time on."""
+    steps = [
+        Step(T0 + t + 2 * place, step, None, attempt)
+        for attempt, t, numbers in laps
+        for place, step in enumerate(numbers, 1)
+    ]
+    return [Event(T0, "log_start", None), *steps]
+
+
+def test_a_load_that_a_log_tells_before_its_new_start_belongs_to_that() -> None:
+    before, after = log_of((0, 0, range(1, 31))), log_of((1, 410, range(21, 41)))[1:]
+    load = [
+        Event(T0 + 360, "phase_start", None, details={"phase": "checkpoint_load"}),
+        Event(T0 + 400, "ckpt_loaded", None, 20, details={"duration_s": 40.0}),
+    ]
+    begins = Event(T0 + 400, "run_start", None, attempt=1)
+    found = accounts_of(told([*before, *load, begins, *after]), Alerts(), T0 + 450)
+    assert found.seconds["start_up"] == 50
+    assert found.seconds["unknown"] == 300
+    assert found.seconds["stalled"] == 0
+
+
+def test_hours_between_two_jobs_of_a_log_are_no_start_up() -> None:
+    history = told(log_of((0, 0, range(1, 31)), (0, 7260, range(21, 41))))
+    found = accounts_of(history, Alerts(), T0 + 7300)
+    assert found.seconds["unknown"] == 7200
+    assert found.seconds["start_up"] < 5

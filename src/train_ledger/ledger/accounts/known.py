@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from train_ledger.config import Alerts
 from train_ledger.ledger.accounts.history import Happened, History
@@ -131,9 +131,25 @@ class Known:
                 us = min(us, *ranks.values())
             if laps and self.laps[laps[0]].is_log:
                 us = max(min(us, _begun_us(self.laps[laps[0]])), found[-1].heard_us if found else 0)
+                us = self._load_us(found, us)
             if us <= self.until_us:
                 found.append(AttemptKnown(number, us, heard[number], len(ranks), laps))
         return found
+
+    def _load_us(self, before: list[AttemptKnown], us: int) -> int:
+        """When an attempt of a log began: with its load, of which a trainer may tell before it tells a start.
+
+        What was heard of that attempt is taken from the last one `before` it.
+        """
+        if not before or not before[-1].laps:
+            return us
+        heard_us = self.laps[before[-1].laps[-1]].times_us[-1]
+        for t_us, it in self.told_between(heard_us, us):
+            if it.phase == "checkpoint_load" and it.name == "phase_start":
+                before[-1] = replace(before[-1], heard_us=heard_us)
+                return t_us
+            heard_us = t_us
+        return us
 
     def end_of(self, place: int) -> int:
         """When the attempt after this one began."""

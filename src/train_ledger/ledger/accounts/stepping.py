@@ -144,7 +144,13 @@ class _Writer:
         count = max(1, lap.steps[0] - lap.base)
         usual_s = lap.usual.at(0)
         step_us = 0 if usual_s is None else min(max(0, passed_us), to_us(usual_s * count))
-        self.row.write("start_up", lap.times_us[0] - step_us, _START)
+        is_long = passed_us - step_us > self.limits.start_up_us
+        is_told = not lap.is_log and lap.lap[1] == 0
+        self.row.write(
+            "unknown" if is_long and not is_told else "start_up",
+            lap.times_us[0] - step_us,
+            _LONG_BEFORE if is_long and not is_told else _START,
+        )
         self._steps((lap.steps[0] - count + 1, lap.steps[0]), lap.times_us[0] - self.row.at_us)
 
     def _odd_step(self, place: int) -> None:
@@ -212,6 +218,7 @@ class _Writer:
 
 
 _START = "from the start to the first step, less what a step takes"
+_LONG_BEFORE = "nothing tells what was for so long before the first step, nor since when it was starting"
 _APART = "beside the steps by the log's own timer, and nothing tells what it was"
 _STOOD = "no step was completed for far longer than one takes"
 
