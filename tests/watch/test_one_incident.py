@@ -45,7 +45,7 @@ def test_the_stall_that_follows_a_fault_is_not_told(faulty):
     stalls = [entry for entry in faulty.entries("alert_fired") if entry["alert"] == "TrainingStepStalled"]
     assert [entry["inhibited"] for entry in stalls] == [True]
     faulty.turn_until(lambda: not faulty.keeper._desk._answering)
-    faulty.turn_until(lambda: not faulty.keeper._desk._outbox.waiting())
+    faulty.turn_until(lambda: faulty.keeper._desk._messages.is_idle)
     assert [message["title"] for message in faulty.messages()] == [page["title"]]
 
 

@@ -2,8 +2,7 @@
 
 The first answers – dumps, stacks, verdict – run beside the keeper's turns. The page waits for them, but
 never longer than `[respond] page_waits_s`: one message that names the rank is worth a few seconds, and no
-answer may hold it up. Messages go into the outbox before the journal says so; the outbox takes each id once,
-so a keeper that was killed in between only repeats the entry.
+answer may hold it up.
 
 A run that stands still again, elsewhere or in another attempt, while its incident is open is looked at again:
 what was found before says nothing about it.
@@ -19,29 +18,26 @@ from typing import Any
 
 from train_ledger.answer import Diagnosis, to_json
 from train_ledger.config import Config
-from train_ledger.dash import Action, Incident, Notification, Outbox, Transition
+from train_ledger.dash import Action, Incident, Transition
 from train_ledger.ledger import RunState
 from train_ledger.run_dir import RunDir
 from train_ledger.watch.book import Book
-from train_ledger.watch.digest import is_digest
 from train_ledger.watch.hooks import Hooks
 from train_ledger.watch.messages import (
     again_message,
-    incident_of,
     page_id,
     page_message,
     repeat_message,
     resolved_message,
     update_message,
 )
+from train_ledger.watch.post import Post
 from train_ledger.watch.recall import Place, Recall, as_place
 from train_ledger.watch.records import write_draft, write_records
 from train_ledger.watch.recovery_words import came_back
 from train_ledger.watch.respond import Answering, FirstAnswers, living, respond
 
 __all__ = ["Desk"]
-
-_NOBODY = "nobody is told: [notify] in train-ledger.toml names no urls and no command"
 
 
 class Desk:
@@ -64,13 +60,11 @@ class Desk:
         self.run_name = run_name
         self._book = book
         self._answers = answers
-        self._outbox = Outbox(run_dir.ledger / "outbox")
+        self._messages = Post(run_dir, book, before, self._told)
         self._workers = ThreadPoolExecutor(1, thread_name_prefix="first answers")
         self._ending = threading.Event()
         self._answering: dict[str, tuple[Place | None, Future[FirstAnswers]]] = {}
         self._answered = dict(before.answered)
-        self._posted = set(before.intended | before.done)
-        self._settled = set(before.done)
         self._digest = before.digest
         self._in_page: dict[str, Collection[object]] = {}
         self._hooks = Hooks(run_dir, config, book, book.before)
@@ -88,7 +82,7 @@ class Desk:
             self._hooks.attend(incident.id, self.verdict, state, self.run_name)
 
     def _page(self, incident: Incident, state: RunState) -> None:
-        if page_id(incident.id) in self._posted:
+        if self._messages.has(page_id(incident.id)):
             return
         waited_s = state.t - incident.opened_t
         if self._is_answered(incident, None) or waited_s >= self._config.respond.page_waits_s:
@@ -97,7 +91,7 @@ class Desk:
             hooks = self._hooks.planned(self.verdict, state) if found is not None else ()
             path = str(self._run_dir.path)
             page = page_message(self._config, self.run_name, incident, found, run_path=path, hooks=hooks)
-            self._post(incident.id, page)
+            self._messages.post(incident.id, page)
 
     def tell(self, action: Action, state: RunState) -> None:
         """Send what an action of a known incident asks for; its page is sent by `attend`."""
@@ -107,15 +101,15 @@ class Desk:
             joined = tuple(alert for alert in action.alerts if alert.key not in named)
             if joined:  # what joined while the page waited for its verdict stands in it
                 found, told = self._found(action.incident), replace(action, alerts=joined)
-                self._post(incident, update_message(self._config, self.run_name, told, found))
+                self._messages.post(incident, update_message(self._config, self.run_name, told, found))
         elif action.kind == "repeat":
             found = self._found(action.incident)
-            self._post(incident, repeat_message(self._config, self.run_name, action, found))
+            self._messages.post(incident, repeat_message(self._config, self.run_name, action, found))
         elif action.kind == "close":
             write_draft(self._run_dir, self._config, incident)
-            if page_id(incident) in self._posted:
+            if self._messages.has(page_id(incident)):
                 back = came_back(state, action.incident.opened_t)
-                self._post(incident, resolved_message(self._config, self.run_name, action, back))
+                self._messages.post(incident, resolved_message(self._config, self.run_name, action, back))
 
     def note(self, transition: Transition) -> None:
         """Keep what fired on record for the next digest."""
@@ -127,16 +121,12 @@ class Desk:
         if notify.digest_urls and self._digest.is_due(state.t, notify.digest_s, finished=state.finished):
             message = self._digest.message(notify, self.run_name)
             self._digest.told(message.id)
-            self._post(None, message)
+            self._messages.post(None, message)
 
     def note_outcomes(self) -> None:
         """Journal what became of messages and hooks; start senders again that were killed too early."""
         self._hooks.note_outcomes()
-        self._outbox.resume()
-        for outcome in self._outbox.outcomes(self._settled):
-            text = outcome.delivery + (f": {outcome.why}" if outcome.why else "")
-            incident = None if is_digest(outcome.id) else incident_of(outcome.id)
-            self._settle(incident, outcome.id, text)
+        self._messages.note_outcomes()
 
     def note_late_answers(self, open_incidents: Iterable[Incident]) -> None:
         """Journal what was found out about incidents that closed in the meantime; nobody is told anew."""
@@ -149,8 +139,8 @@ class Desk:
 
     def is_idle(self, incidents: Iterable[Incident]) -> bool:
         """Whether nothing is being found out or sent, and every one of these incidents has been paged."""
-        paged = all(page_id(incident.id) in self._posted for incident in incidents)
-        return paged and self._hooks.is_idle and not self._answering and not self._outbox.waiting()
+        paged = all(self._messages.has(page_id(incident.id)) for incident in incidents)
+        return paged and self._hooks.is_idle and not self._answering and self._messages.is_idle
 
     def close(self) -> None:
         self._ending.set()
@@ -192,7 +182,7 @@ class Desk:
     ) -> None:
         if before is not None and place is not None and _stands_again(incident, state, before):
             found = self._found(incident)
-            self._post(
+            self._messages.post(
                 incident.id, again_message(self._config, self.run_name, incident, place, before, found)
             )
 
@@ -225,25 +215,10 @@ class Desk:
         """The verdict on this incident, by this keeper or an earlier one."""
         return self.verdict["diagnosis"] if self.verdict.get("incident") == incident.id else None
 
-    def _post(self, incident: str | None, message: Notification) -> None:
-        if message.id in self._posted:
-            return
-        self._posted.add(message.id)
-        if not (message.urls or message.command):
-            self._settle(incident, message.id, _NOBODY)
-            return
-        try:
-            self._outbox.post(message)
-        except OSError as error:
-            self._settle(incident, message.id, f"NOT SENT, the outbox cannot be written ({error})")
-            return
-        self._book.record("notification_intended", incident=incident, notification=message.id)
-
-    def _settle(self, incident: str | None, message: str, outcome: str) -> None:
-        self._settled.add(message)
-        self._book.record("notification_done", incident=incident, notification=message, outcome=outcome)
+    def _told(self, incident: str | None) -> None:
+        """The timeline of a draft ends with what was told."""
         if incident is not None and incident in self._answered:
-            write_draft(self._run_dir, self._config, incident)  # its timeline ends with what was told
+            write_draft(self._run_dir, self._config, incident)
 
 
 def _stands_again(incident: Incident, state: RunState, before: Iterable[Place | None]) -> bool:
