@@ -158,6 +158,7 @@ def test_a_run_is_called_as_it_says_itself_else_as_its_folder(tmp_path):
     run = RunDir(tmp_path / "r42")
     assert run.name_in({"run": "big"}) == "big"
     assert run.name_in({}) == run.name_in({"run": ""}) == "r42"
+    assert run.name_in({"run": ["x"]}) == "r42"
 
 
 def test_logs_in_a_folder_whose_name_no_folder_can_have(tmp_path):

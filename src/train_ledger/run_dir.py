@@ -243,7 +243,8 @@ class RunDir:
         >>> RunDir(Path("/runs/r42")).name_in({}), RunDir(Path("/runs/r42")).name_in({"run": "big"})
         ('r42', 'big')
         """
-        name = str(run.get("run") or self.path.resolve().name)
+        told = run.get("run")
+        name = str(told) if isinstance(told, str | int) and told else self.path.resolve().name
         return name.encode("utf-8", "replace").decode()  # a folder's name may be no text
 
     def log_folders(self) -> tuple[Path, ...]:

@@ -57,3 +57,13 @@ def test_what_cannot_be_told_is_one_line(arguments: list[str]) -> None:
 def test_every_figure_is_documented() -> None:
     page = DOCS.read_text()
     assert [name for name in FIGURES if f"| `{name}` |" not in page] == []
+
+
+def test_of_a_run_of_which_nothing_is_known_only_a_job_is_told(tmp_path: Path) -> None:
+    told = _cost(tmp_path)
+    assert told.exit_code == 3
+    assert told.stdout.startswith(
+        f"{tmp_path.name}: nothing is known of it by then; a job of 1,024 GPUs would cost"
+    )
+    assert "this run would have saved" not in told.stdout
+    assert "what to mend first, by what the job would save" in told.stdout

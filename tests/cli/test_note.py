@@ -43,3 +43,15 @@ def test_what_cannot_be_noted_is_one_line(tmp_path: Path, arguments: list[str], 
     assert (told.exit_code, told.stdout) == (2, "")
     assert told.stderr.count("\n") == 1
     assert not (tmp_path / "notes").exists()
+
+
+def test_nothing_is_written_into_a_folder_that_is_no_run(tmp_path: Path) -> None:
+    (tmp_path / "r42" / "signals").mkdir(parents=True)
+    told = _note(tmp_path, "excluded node037")
+    assert (told.exit_code, told.stdout) == (2, "")
+    assert f"train-ledger note {tmp_path}/r42" in told.stderr
+    assert not (tmp_path / "notes").exists()
+
+
+def test_a_second_note_finds_the_folder_of_the_first(tmp_path: Path) -> None:
+    assert [_note(tmp_path, "one").exit_code, _note(tmp_path, "two").exit_code] == [0, 0]

@@ -95,3 +95,21 @@ def test_a_time_that_is_none(run: Path, since: str) -> None:
     told = _report(run, f"--since={since}", *WHEN)
     assert (told.exit_code, told.stdout) == (2, "")
     assert told.stderr.count("\n") == 1
+
+
+def test_a_length_longer_than_all_time_reaches_as_far_as_there_is(run: Path) -> None:
+    assert _report(run, "--since", "999999d", *WHEN).stdout.startswith("r42, 1970-01-01 to ")
+
+
+def test_what_is_wanted_is_said_where_it_is_none(run: Path) -> None:
+    assert (
+        "--since 7w: is no length of time and no time; wanted are 7d" in _report(run, "--since", "7w").stderr
+    )
+
+
+def test_a_run_that_is_named_twice_is_not_counted_twice(run: Path, tmp_path_factory: Any) -> None:
+    link = tmp_path_factory.mktemp("links") / "r43"
+    link.symlink_to(run)
+    told = _report(run, link, *WHEN)
+    assert (told.exit_code, told.stdout) == (2, "")
+    assert f"{link}: is named twice, as {run}, too; name each run once" in told.stderr

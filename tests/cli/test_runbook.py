@@ -68,3 +68,12 @@ def test_wrong_usage_is_told_in_a_line(arguments: list[str], why: str) -> None:
     done = told(*arguments)
     assert done.exit_code == 2
     assert why in done.stderr
+
+
+def test_a_journal_that_cannot_be_read_keeps_nobody_from_what_is_to_be_done(tmp_path: Path) -> None:
+    (tmp_path / "ledger").write_text("")
+    done = told("GpuXidError", "--run", str(tmp_path))
+    assert done.exit_code == 0
+    assert f"train-ledger diagnose {tmp_path}" in done.stdout
+    assert "not observed: hosts and ranks in question: " in done.stdout
+    assert json.loads(told("GpuXidError", "--run", str(tmp_path), "--json").stdout)["not_observed"]

@@ -57,8 +57,8 @@ def test_in_the_terminal(run: RunDir) -> None:
 
 def test_a_run_of_which_nothing_is_known_has_no_bill(tmp_path: Path) -> None:
     told = CliRunner().invoke(app, ["cost", str(tmp_path)], catch_exceptions=False)
-    assert told.exit_code == 0
-    assert "no GPU-hours are known of it" in told.stdout
+    assert told.exit_code == 3
+    assert "nothing is known of it by then" in told.stdout
 
 
 def test_journal_and_notes_know_the_decision_and_the_cause(found: Costs) -> None:

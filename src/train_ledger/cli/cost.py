@@ -38,7 +38,8 @@ def cost(
     """Say what a GPU-hour, a hang and an MFU point cost.
 
     Also the checkpoint interval by Young and Daly, and what to mend first. By the run's own figures where it
-    has them; each figure says whether it was measured, configured, given or assumed.
+    has them; each figure says whether it was measured, configured, given or assumed. Exit status: 3 where
+    nothing is known of the run.
 
     \b
     Example:
@@ -66,7 +67,7 @@ def cost(
         show(render.as_json(to_json(found)))
     else:
         show_report(report_of_costs(found))
-    return ExitCode.NOTHING_WRONG
+    return ExitCode.NOTHING_WRONG if found.run is None or found.run.is_known else ExitCode.CANNOT_TELL
 
 
 def _costs(run: Path | None, figures: Mapping[str, Figure], at: float | None) -> Costs:

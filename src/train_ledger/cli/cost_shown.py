@@ -24,14 +24,17 @@ def report_of_costs(costs: Costs) -> Report:
         *pairs("on what this rests", ((name, _figure(name, it)) for name, it in costs.figures.items())),
         *points("not observed", costs.not_observed),
     ]
-    return Report(_verdict(costs), "fine", tuple(sections))
+    is_told = costs.run is None or costs.run.is_known
+    return Report(_verdict(costs), "fine" if is_told else "unsure", tuple(sections))
 
 
 def _verdict(costs: Costs) -> str:
     rate = f"{_money(costs.rates['hour'], costs.currency)} an hour"
     name = f"{costs.run_name}: " if costs.run_name else ""
     gpus = f"{costs.figures['world_size'].value:,.0f} GPUs"
-    if costs.run is not None and costs.run.gpu_hours is None:
+    if costs.run is not None and not costs.run.is_known:
+        said = f"{name}nothing is known of it by then; a job of {gpus} would cost {rate}"
+    elif costs.run is not None and costs.run.gpu_hours is None:
         said = f"{name}no GPU-hours are known of it; {gpus} would cost {rate}"
     else:
         said = f"{name}{gpus} cost {rate}"
@@ -44,7 +47,7 @@ def _by(price: Figure) -> str:
 
 def _run(costs: Costs) -> Iterable[tuple[str, str | None]]:
     run = costs.run
-    if run is None:
+    if run is None or not run.is_known:
         return
     yield "the run so far", f"{duration(run.wall_s)} of wall time"
     if run.gpu_hours is not None:
@@ -127,7 +130,7 @@ def _waste(share: float, ettr: float) -> str:
 
 
 def _heading(costs: Costs) -> str:
-    over = "this run would have saved" if costs.run else "the job would save"
+    over = "this run would have saved" if costs.run and costs.run.is_known else "the job would save"
     return f"what to mend first, by what {over}"
 
 

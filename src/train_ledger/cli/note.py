@@ -49,11 +49,11 @@ def note(
 
     from train_ledger.cli.leave import BadInputError
     from train_ledger.cli.output import show
+    from train_ledger.cli.run_wanted import run_to_write
     from train_ledger.ledger.notes import Note, write_note
     from train_ledger.render import as_json, harmless
-    from train_ledger.run_dir import RunDir
 
-    run_dir = RunDir.existing(run)
+    run_dir = run_to_write(run, "note")
     said = " ".join(text.split())
     if not said:
         raise BadInputError("an empty note says nothing; write what happened")

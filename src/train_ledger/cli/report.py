@@ -5,17 +5,23 @@ from __future__ import annotations
 import re
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from train_ledger.answer import ExitCode
 from train_ledger.cli.options import At, Json, Output, moment
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from train_ledger.run_dir import RunDir
+
 __all__ = ["report"]
 
 _LENGTH = re.compile(r"(\d{1,6})(min|h|d)\Z")
 _SECONDS = {"min": 60.0, "h": 3600.0, "d": 86_400.0}
+_WANTED = "wanted are 7d, 24h, 90min, unix seconds, or a time like 2026-11-30T03:12:00+00:00"
 
 
 def report(
@@ -47,6 +53,7 @@ def report(
     until_t = time.time() if at is None else at
     since_t = _since(since, until_t)
     folders = [RunDir.existing(run) for run in runs]
+    _want_each_once(folders)
     found = weekly([(folder, config.load(folder)) for folder in folders], since_t, until_t)
     told = report_of_weekly(found)
     if output is not None:
@@ -58,14 +65,33 @@ def report(
     return ExitCode.NOTHING_WRONG
 
 
+def _want_each_once(folders: Sequence[RunDir]) -> None:
+    """Raises BadInputError for a run that is named twice, or by a link, too: its hours would count twice."""
+    from train_ledger.cli.leave import BadInputError
+
+    named: dict[Path, Path] = {}
+    for folder in folders:
+        first = named.setdefault(folder.path.resolve(), folder.path)
+        if first is not folder.path:
+            as_what = "" if first == folder.path else f", as {first}, too"
+            raise BadInputError(f"{folder.path}: is named twice{as_what}; name each run once")
+
+
 def _since(text: str, until_t: float) -> float:
     """The moment that lies so long before, or that is named; raises BadInputError for one not earlier."""
     from train_ledger.cli.leave import BadInputError
 
     length = _LENGTH.match(text)
-    since_t = until_t - int(length[1]) * _SECONDS[length[2]] if length else moment(text)
+    since_t = max(0.0, until_t - int(length[1]) * _SECONDS[length[2]]) if length else _named(text)
     if not 0 <= since_t < until_t:
-        raise BadInputError(
-            f"--since {text}: is not before the end of the report; 7d, 24h or a time is wanted"
-        )
+        raise BadInputError(f"--since {text}: is not before the end of the report; {_WANTED}")
     return since_t
+
+
+def _named(text: str) -> float:
+    from train_ledger.cli.leave import BadInputError
+
+    try:
+        return moment(text)
+    except typer.BadParameter:
+        raise BadInputError(f"--since {text}: is no length of time and no time; {_WANTED}") from None

@@ -19,7 +19,7 @@ __all__ = ["run_to_write"]
 
 _PARTS_OF_A_RUN = frozenset(
     ("run.json", "ranks.jsonl", "signals", "structured_logs", "logs", "hardware", "requests", "ledger",
-     "comm_traces", "stacks", "train-ledger.toml")
+     "comm_traces", "stacks", "notes", "train-ledger.toml")
 )  # fmt: skip
 _OF_A_RANK = re.compile(r"rank_?\d+(?:\.json|\.txt)?\Z")
 """Dumps and stacks; logs of ranks may be there before the job's first line."""

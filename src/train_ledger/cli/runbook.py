@@ -116,14 +116,19 @@ def _places(
         if not is_host(host):
             raise BadInputError(f"{host!r} is no name of a host")
     told = Places() if run_dir is None else places_of(run_dir, section.alert if section else None)
-    return Places(told.run, hosts or told.hosts, ranks or told.ranks)
+    return Places(told.run, hosts or told.hosts, ranks or told.ranks, told.not_read)
 
 
 def _told(book: Book, section: Section | None, places: Places, card: tuple[CardLine, ...]) -> Iterator[str]:
+    from train_ledger.render import harmless
+
     if section is None:
         yield from _all(book)
     else:
         yield from _one(section, places)
+    if places.not_read:
+        yield ""
+        yield f"not observed: hosts and ranks in question: {harmless(places.not_read)}"
     if card:
         yield ""
         yield from _card(card)
@@ -187,4 +192,5 @@ def _answer(
         "language": book.language,
         "alerts": [{**asdict(it), "text": filled(it.text, places)} for it in chosen],
         "card": [asdict(line) for line in card],
+        "not_observed": [places.not_read] if places.not_read else [],
     }

@@ -193,11 +193,14 @@ def moment(t: float) -> str:
         return f"{t} (unix seconds)"
 
 
+_MANY_HOURS = 1000
+
+
 def duration(seconds: float) -> str:
     """A length of time in at most two units.
 
-    >>> duration(4.2), duration(75), duration(3 * 3600 + 25 * 60)
-    ('4.2 s', '1 min 15 s', '3 h 25 min')
+    >>> duration(4.2), duration(75), duration(3 * 3600 + 25 * 60), duration(1e8)
+    ('4.2 s', '1 min 15 s', '3 h 25 min', '1157 days 9 h')
     """
     if not 0 <= seconds < 1e12:
         return f"{seconds} s"
@@ -207,6 +210,8 @@ def duration(seconds: float) -> str:
     if minutes < 60:
         return f"{minutes} min {rest_s} s"
     hours, minutes = divmod(minutes, 60)
+    if hours >= _MANY_HOURS:
+        return f"{hours // 24} days {hours % 24} h"
     return f"{hours} h {minutes} min"
 
 

@@ -15,6 +15,7 @@ from train_ledger.ledger import Journal
 from train_ledger.ops import observe
 from train_ledger.ops.rank import RankError, exit_code_of, look_at, report_of_rank
 from train_ledger.render import as_text
+from train_ledger.run_dir import RunDir
 
 STACK = """Thread 100005 (active): "MainThread"
     _next_data (torch/utils/data/dataloader.py:1328)
@@ -296,3 +297,25 @@ def test_ends_say_the_same_as_the_whole_files(tmp_path, fault):
             for name in ("step_t", "heard_t", "phase_since_t"):
                 assert getattr(told, name) == pytest.approx(getattr(known, name), abs=0.01), name
             assert (told.where.host, told.where.pid) == (known.host, known.pid)
+
+
+def _of_ranks(run, last, *, until):
+    """Ranks whose steps of 2 s end at `last` of each, as known at `until`."""
+    run.signals.mkdir(parents=True)
+    for rank, end in last.items():
+        lines = [{"t": 1e9, "event": "run_start", "rank": rank, "host": f"n{rank}", "world_size": len(last)}]
+        lines += [{"t": 1e9 + 2 * step, "step": step, "rank": rank} for step in range(1, end + 1)]
+        run.signals_of(rank).write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    return look_at(run, Config(), 1, at=1e9 + until)
+
+
+def test_a_rank_whose_lines_do_not_arrive_while_the_run_goes_on_is_not_said_to_go_on(tmp_path):
+    told = _of_ranks(RunDir(tmp_path), {0: 600, 1: 98, 2: 600}, until=1201)
+    assert (told.doing, told.state, exit_code_of(told)) == ("unheard", "running", 3)
+    assert "its lines do not arrive any more: step 98 completed 16 min" in told.verdict
+    assert "502 steps behind the run (step 600), which goes on" in told.verdict
+
+
+def test_a_rank_that_writes_somewhat_later_than_the_others_goes_on(tmp_path):
+    told = _of_ranks(RunDir(tmp_path), {0: 600, 1: 580, 2: 600}, until=1201)
+    assert (told.doing, exit_code_of(told)) == ("steps", 0)

@@ -37,6 +37,11 @@ class RunCost:
     cost: float | None
     wasted_cost: float | None
 
+    @property
+    def is_known(self) -> bool:
+        """Whether any time of it is known at all."""
+        return self.wall_s > 0
+
 
 @dataclass(frozen=True, slots=True)
 class Costs:
@@ -81,7 +86,7 @@ def costs(
         mfu_point=_mfu_point(figures),
         hang=hang_cost(figures, _parts(accounts) if accounts and accounts.recoveries else None),
         saving=saving_cost(figures),
-        priorities=priorities(figures, accounts),
+        priorities=priorities(figures, accounts if accounts and accounts.wall_s > 0 else None),
         run=_run_cost(accounts, price, is_known=figures["price"].origin != "assumed") if accounts else None,
         not_observed=tuple(_not_observed(figures, accounts)),
     )

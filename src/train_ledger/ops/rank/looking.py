@@ -101,9 +101,16 @@ def _doing(state: RunState, own: RankState | None) -> Doing:
     if own.ended:
         return "ended"
     if state.stalled_for_s <= state.stall_threshold_s:
-        return "steps"
+        return "unheard" if _is_left_behind(state, own) else "steps"
     is_behind = state.step is not None and (own.step is None or own.step < state.step)
     return "behind" if is_behind else "stands"
+
+
+def _is_left_behind(state: RunState, own: RankState) -> bool:
+    """Whether the run has gone on for so long without a word of the rank that its lines must be missing."""
+    if own.heard_t is None or own.step is None or state.step is None:
+        return False
+    return own.step < state.step and state.t - own.heard_t > state.stall_threshold_s
 
 
 def _outputs(run_dir: RunDir, config: Config, seen: Seen, answer: RankAnswer, at: float | None) -> RankAnswer:
@@ -146,7 +153,10 @@ def _faults(own: GpuState, state: RunState, config: Config) -> Iterator[str]:
 
 def _not_observed(run_dir: RunDir, seen: Seen, answer: RankAnswer) -> Iterator[str]:
     if answer.doing == "silent":
-        yield f"signals: this rank has written no line of attempt {answer.attempt}"
+        size = f", which {seen.state.world_size} ranks began" if _is_beyond(seen.state, answer.rank) else ""
+        yield f"signals: this rank has written no line of attempt {answer.attempt}{size}"
+    if answer.doing == "unheard":
+        yield "whether it steps: the run goes on, so that it must; its lines do not arrive here"
     if answer.where.host is None:
         yield "its host: neither run_start nor ranks.jsonl tells it"
     elif answer.where.rack is None and answer.where.switch_port is None:
@@ -158,8 +168,13 @@ def _not_observed(run_dir: RunDir, seen: Seen, answer: RankAnswer) -> Iterator[s
         yield f"last collective: no Flight Recorder dump of it in attempt {answer.attempt} ({traces})"
     if answer.gpu is None:
         yield "hardware: no readings of its GPU, and no kernel log that speaks of it"
-    if answer.waiting is None and answer.doing not in ("steps", "ended"):
+    if answer.waiting is None and answer.doing not in ("steps", "ended", "unheard"):
         yield "who waits for it: no verdict of the dumps, and the ranks' own lines do not show it"
+
+
+def _is_beyond(state: RunState, rank: int) -> bool:
+    """Whether the attempt is smaller than an earlier one, and the rank is none of it."""
+    return state.world_size is not None and rank >= state.world_size
 
 
 def _next(run_dir: RunDir, state: RunState, answer: RankAnswer) -> Iterator[NextCommand]:

@@ -25,7 +25,7 @@ __all__ = [
     "exit_code_of",
 ]
 
-Doing = Literal["steps", "stands", "behind", "gone", "raised", "signalled", "ended", "silent"]
+Doing = Literal["steps", "stands", "behind", "gone", "raised", "signalled", "ended", "unheard", "silent"]
 
 DOING: Mapping[Doing, str] = {
     "steps": "it completes steps with the others",
@@ -35,6 +35,7 @@ DOING: Mapping[Doing, str] = {
     "raised": "it raised an exception that nobody caught",
     "signalled": "a signal was to end its process",
     "ended": "it said that its run ended",
+    "unheard": "the run goes on, but no line of this rank has come for longer than its limit",
     "silent": "nothing that it wrote is known",
 }
 """What a rank can be doing, and what each means."""
@@ -156,8 +157,8 @@ _FINE = ("steps", "ended")
 
 
 def exit_code_of(answer: RankAnswer) -> ExitCode:
-    """0: it goes on, or has ended with its run; 1: it, its GPU or the run does not; 3: nothing is known."""
-    if answer.doing == "silent":
+    """0: it goes on, or has ended with its run; 1: it, its GPU or the run does not; 3: nobody can tell."""
+    if answer.doing in ("silent", "unheard"):
         return ExitCode.CANNOT_TELL
     has_fault = answer.gpu is not None and bool(answer.gpu.faults)
     is_fine = answer.doing in _FINE and not has_fault

@@ -47,6 +47,8 @@ def _going(answer: RankAnswer) -> str:
     beside = _beside(answer)
     if answer.doing == "steps":
         return f"{step}, {beside}{phase}"
+    if answer.doing == "unheard":
+        return f"its lines do not arrive any more: {step}, {beside}, which goes on{phase}"
     return f"stands: {step}, {beside}{phase}"
 
 

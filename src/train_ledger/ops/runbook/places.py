@@ -29,20 +29,27 @@ _INLINE = re.compile(r"`((?:train-ledger|ssh|curl) [^`\n]+)`")
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """The run's path, and the hosts and ranks in question; empty or None where nothing tells."""
+    """The run's path, and the hosts and ranks in question; empty or None where nothing tells.
+
+    `not_read` says why the journal could not be asked.
+    """
 
     run: str | None = None
     hosts: tuple[str, ...] = ()
     ranks: tuple[int, ...] = ()
+    not_read: str | None = None
 
 
 def places_of(run_dir: RunDir, alert: str | None = None) -> Places:
     """What the journal of a run names: the newest verdict, else the newest incident with this alert.
 
-    Raises JournalError where the journal cannot be read.
+    A journal that cannot be read is told, and keeps nobody from what is to be done.
     """
-    entries = journal.read(run_dir.journal).entries
     run = str(run_dir.path)
+    try:
+        entries = journal.read(run_dir.journal).entries
+    except journal.JournalError as error:
+        return Places(run, not_read=str(error))
     for entry in reversed(entries):
         if entry.get("kind") == "verdict" and isinstance(entry.get("diagnosis"), dict):
             hosts, ranks = _hosts(entry["diagnosis"].get("hosts")), _ranks(entry["diagnosis"].get("ranks"))
