@@ -15,6 +15,8 @@ from dash.page.histories import KEPT, Kept, restarted
 from dash.page.views import HOSTILE, healthy, hung
 from dash.states import T0, running, with_rank
 from train_ledger.dash.page import PageView, RunPage, serve
+from train_ledger.facts import Step
+from train_ledger.ledger.history import History
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 CHROMIUM = shutil.which("chromium")
@@ -122,6 +124,25 @@ def test_curves_and_strips_are_drawn_and_nothing_is_complained_of(
         assert "highest now: rank 5" in opened.page.locator("#strip_compute_s p").inner_text()
         assert "shaded: steps done once more" in opened.page.locator("#read").inner_text()
         assert opened.page.evaluate("document.documentElement.scrollWidth") <= 1400
+        assert opened.complaints == []
+
+
+def test_the_smallest_and_the_largest_figures_have_an_axis_that_says_so(browser: Any) -> None:
+    """Without powers: plotly.js writes those with styles of their own, which the page refuses."""
+    history = History()
+    for step in range(1, 60):
+        figures = {"lr": 3e-4, "grad_norm": 10.0 ** (step // 5 - 6), "rss_bytes": 9.66e9, "loss": 1e-7 * step}
+        history.add(Step(1000.0 + step, step, 0, 0, "n0", values=figures))
+    with serve(RunPage(hung, Kept(history)), port=0) as url:
+        opened = Open(browser, url, viewport={"width": 1400, "height": 1000})
+        opened.page.locator("figcaption", has_text="host memory").wait_for(timeout=20_000)
+        rates = opened.page.locator("figure", has_text="learning rate").locator(".ytick text")
+        rates.first.wait_for(timeout=20_000)
+        assert any(text.endswith("e−4") for text in rates.all_text_contents())
+        sizes = opened.page.locator("figure", has_text="host memory").locator(".ytick text")
+        sizes.first.wait_for(timeout=20_000)
+        told = sizes.all_text_contents()
+        assert len(set(told)) == len(told) > 1
         assert opened.complaints == []
 
 

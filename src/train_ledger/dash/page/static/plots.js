@@ -105,7 +105,7 @@ function layout(group, answer) {
     xaxis: { gridcolor: colour("--rule"), zeroline: false, range: range ?? undefined, autorange: range === null,
       tickformat: ",d" },
     yaxis: { gridcolor: colour("--rule"), zeroline: false, type: group.log ? "log" : "linear", fixedrange: true,
-      title: { text: unit, font: { size: 10 }, standoff: 4 }, automargin: true, exponentformat: unit === "bytes" ? "SI" : "power",
+      title: { text: unit, font: { size: 10 }, standoff: 4 }, automargin: true, exponentformat: unit === "bytes" ? "SI" : "e",
       ...flatRange(group, answer) },
     legend: { orientation: "h", y: 1.15, font: { size: 10 } }, shapes: shapes(answer),
     uirevision: JSON.stringify(range),
