@@ -35,6 +35,22 @@ def test_nobody_accused_is_said_as_such():
     assert page.title.endswith("hang.fabric, nobody accused")
 
 
+def test_what_cannot_be_told_says_why_in_its_title():
+    verdict = {
+        "cause": "unknown",
+        "ranks": [],
+        "not_observed": ["every rank was ended from outside (SIGTERM)"],
+    }
+    page = page_message(Config(), "r42", INCIDENT, verdict)
+    assert page.title.endswith(" – cannot tell, because every rank was ended from outside (SIGTERM)")
+    assert "accused" not in page.body
+
+
+def test_a_host_that_is_the_culprit_stands_in_the_title():
+    page = page_message(Config(), "r42", INCIDENT, {"cause": "hardware.nic", "ranks": [], "hosts": ["n2"]})
+    assert page.title.endswith(" – culprit: host n2 (hardware.nic)")
+
+
 def test_without_a_verdict_the_page_says_that_answers_are_still_being_taken():
     page = page_message(Config(respond=Respond(on_page=("diagnose",))), "r42", INCIDENT, None)
     assert page.title == "r42: TrainingStepStalled"

@@ -19,12 +19,18 @@ if TYPE_CHECKING:
     from train_ledger.hang.knowledge import RankKnowledge, first_fallen, in_words
     from train_ledger.hang.stacks import RankStack, StackGroup
     from train_ledger.hang.verdict.causes import suspect_place
-    from train_ledger.hang.verdict.next_commands import REPRODUCE, SAID_AT_END, reproduced_by
+    from train_ledger.hang.verdict.next_commands import (
+        REPRODUCE,
+        SAID_AT_END,
+        WHO_STANDS_WHERE,
+        reproduced_by,
+    )
     from train_ledger.hang.verdict.ruled_out import contradicts
 
 __all__ = [
     "REPRODUCE",
     "SAID_AT_END",
+    "WHO_STANDS_WHERE",
     "Examination",
     "RankKnowledge",
     "RankStack",
@@ -48,6 +54,7 @@ _HOME = {
     "RankStack": "stacks",
     "REPRODUCE": "verdict.next_commands",
     "SAID_AT_END": "verdict.next_commands",
+    "WHO_STANDS_WHERE": "verdict.next_commands",
     "StackGroup": "stacks",
     "analyse": "analysis",
     "contradicts": "verdict.ruled_out",

@@ -134,6 +134,8 @@ _CONSEQUENCES = (
     "timed out initializing",
     "recvvalue failed",
     "sendbytes failed",
+    "signalexception",
+    "killed by signal: terminated",
 )
 _DONE_TO_IT = (signals.SIGTERM, signals.SIGINT, signals.SIGABRT)
 

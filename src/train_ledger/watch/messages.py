@@ -164,6 +164,11 @@ def _in_short(summary: str, run: str) -> str:
 def _accusation(verdict: Mapping[str, Any]) -> str:
     ranks = verdict.get("ranks") or []
     cause = str(verdict.get("cause"))
+    if not ranks and cause == "unknown":
+        because = (verdict.get("not_observed") or ("the evidence does not say why",))[0]
+        return f"cannot tell, because {harmless(because, longest=_LONGEST_IN_A_TITLE)}"
+    if not ranks and (hosts := verdict.get("hosts")):
+        return f"culprit: host{'s' if len(hosts) > 1 else ''} {', '.join(hosts)} ({cause})"
     if not ranks:
         return f"{cause}, nobody accused"
     return f"culprit: rank{'s' if len(ranks) > 1 else ''} {rank_ranges(ranks)} ({cause})"

@@ -55,6 +55,25 @@ def test_where_every_rank_reports_nobody_is_named() -> None:
     assert (answer.verdict, answer.kind, answer.culprits) == ("hang", "no_mismatch", ())
 
 
+def test_few_that_did_not_finish_what_the_others_had_finished_are_named_with_little_confidence() -> None:
+    known = {rank: waits(rank, 4410 if rank == 5 else 4411) for rank in range(8)}
+    answer = answer_of(known)
+    assert (answer.kind, answer.culprits, answer.confidence) == ("completion_laggard", (5,), "low")
+    assert not any("none finished" in line for it in answer.findings for line in it.evidence)
+
+
+def test_of_halves_that_stand_at_different_numbers_neither_is_named() -> None:
+    answer = answer_of({rank: waits(rank, 4410 if rank < 4 else 4411) for rank in range(8)})
+    assert (answer.kind, answer.culprits) == ("completion_laggard", ())
+
+
+def test_who_timed_out_in_another_operation_at_the_same_number_came_with_that() -> None:
+    known = {rank: waits(rank) for rank in range(8)}
+    known[5] = replace(known[5], timed_out=(TimedOut(2891, "ALLGATHER", "0", 600.0),))
+    answer = answer_of(known)
+    assert (answer.kind, answer.culprits) == ("collective_type_mismatch", (5,))
+
+
 def test_half_of_the_ranks_silent_names_nobody() -> None:
     answer = answer_of({rank: waits(rank) for rank in range(4)})
     assert (answer.verdict, answer.culprits) == ("cannot_tell", ())

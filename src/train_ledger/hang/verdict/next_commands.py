@@ -17,13 +17,14 @@ from train_ledger.hang.verdict.evidence import Evidence
 from train_ledger.hang.verdict.reproduce import RANKS, reproduction
 from train_ledger.render import ranks_in_brief
 
-__all__ = ["REPRODUCE", "SAID_AT_END", "next_commands", "reproduced_by"]
+__all__ = ["REPRODUCE", "SAID_AT_END", "WHO_STANDS_WHERE", "next_commands", "reproduced_by"]
 
 _HARDWARE = "sudo dmesg -T | grep -iE 'xid|nvlink|mlx5|pcie' | tail -40; nvidia-smi -q -d ECC,PERFORMANCE"
 _SHOWN = 2
 _PARTED = {"collective_type_mismatch", "size_or_syntax_mismatch", "collective_dtype_mismatch", "cycle"}
 _HOSTS = 16
 _FRAMES = 60
+WHO_STANDS_WHERE = "no rank is named: who stands where in its code"
 SAID_AT_END = "what each rank and its logs said at the end"
 REPRODUCE = f"reproduce it on {RANKS} ranks: DETAIL raises at the call that differs"
 
@@ -51,7 +52,7 @@ def next_commands(
             yield from meant_instead(unread)
         yield from _logs_of_the_raised(evidence)
         if not (evidence.known and all(map(is_over, evidence.known.values()))):
-            yield NextCommand("no rank is named: who stands where in its code", _stacks_at([], run))
+            yield NextCommand(WHO_STANDS_WHERE, _stacks_at([], run))
 
 
 def _of_culprits(culprits: Sequence[int], evidence: Evidence, run: str | None) -> Iterator[NextCommand]:

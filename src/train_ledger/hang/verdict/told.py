@@ -124,8 +124,7 @@ def _silent(known: Mapping[int, RankKnowledge], world: Sequence[int]) -> Told | 
     silent = tuple(rank for rank in world if rank not in came)
     lines = [line for line in (timeouts_line(known, seq, first.group),) if line]
     if not silent:
-        lines.append("every rank came to it by its own log, and none finished")
-        return Told(_finding("no_mismatch", (), known, world, lines, seq=seq, op=first.op), "low")
+        return _all_came(known, world, of_world, seq)
     behind = [rank for rank in silent if _behind(known.get(rank), seq)]
     for rank in behind[:_SHOWN]:
         lines.append(f"log of rank {rank}: it had issued number {known[rank].enqueued} last, {seq} not yet")
@@ -133,6 +132,29 @@ def _silent(known: Mapping[int, RankKnowledge], world: Sequence[int]) -> Told | 
         return None
     finding = _finding("missing_ranks", silent, known, world, lines, seq=seq, op=first.op)
     return Told(finding, "medium" if len(behind) == len(silent) else "low")
+
+
+def _all_came(
+    known: Mapping[int, RankKnowledge], world: Sequence[int], of_world: Mapping[int, TimedOut], seq: int
+) -> Told:
+    """All ranks tell of it or of a later one: some came with something else, or few did not finish it."""
+    at = {rank: it.op for rank, it in of_world.items() if it.seq == seq}
+    (usual, count), *others = Counter(at.values()).most_common()
+    lines = [line for line in (timeouts_line(known, seq, of_world[min(at)].group),) if line]
+    if others and None not in at.values():
+        odd = tuple(sorted(rank for rank, op in at.items() if op != usual))
+        named = odd if 2 * count > len(world) else ()
+        lines.append(f"{ranks_in_brief(odd)} timed out in {harmless(str(at[odd[0]]), longest=40)} there")
+        kind = "collective_type_mismatch"
+        finding = _finding(kind, named, known, world, lines, seq=seq, op=at[odd[0]], others_op=usual)
+        return Told(finding, "medium")
+    past = sorted(rank for rank, it in of_world.items() if it.seq is not None and it.seq > seq)
+    if not past:
+        lines.append("every rank came to it by its own log, and none finished")
+        return Told(_finding("no_mismatch", (), known, world, lines, seq=seq, op=usual), "low")
+    lines.append(f"{ranks_in_brief(past)} timed out at a later number, and had finished this one")
+    named = tuple(sorted(at)) if 2 * len(at) < len(world) else ()
+    return Told(_finding("completion_laggard", named, known, world, lines, seq=seq, op=usual), "low")
 
 
 def _of_world(reports: Sequence[TimedOut]) -> TimedOut | None:
