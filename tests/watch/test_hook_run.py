@@ -6,7 +6,9 @@ import json
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
+from train_ledger.watch import hook_run
 from train_ledger.watch.hook_run import HookRun, Outcome
 
 
@@ -57,3 +59,20 @@ def test_a_last_line_cannot_move_a_cursor(tmp_path: Path) -> None:
     said = outcome([sys.executable, "-c", "print('a\\x1b[2Jb')"], tmp_path / "log")
     assert said is not None
     assert "\x1b" not in said.said
+
+
+def test_one_that_writes_without_end_does_not_fill_the_disk(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(hook_run, "_LOG_BYTES", 1 << 16)
+    log = tmp_path / "log"
+    script = "import time\nfor _ in range(20):\n    print('x' * 99_999, flush=True)\n    time.sleep(0.1)\n"
+    assert outcome([sys.executable, "-c", f"{script}print('done')"], log) == Outcome(0, "done")
+    assert log.stat().st_size < 1_000_000  # of two
+
+
+def test_what_it_is_told_may_be_long_and_it_slow_to_read(tmp_path: Path) -> None:
+    told = {"diagnosis": "x" * (1 << 20)}
+    script = "import sys, time; time.sleep(1); print(len(sys.stdin.read()))"
+    run = HookRun([sys.executable, "-c", script], told, tmp_path / "log", 20.0)
+    run.join(30)
+    assert run.outcome is not None
+    assert int(run.outcome.said) > 1 << 20

@@ -20,6 +20,10 @@ from train_ledger.render import as_json, harmless
 __all__ = ["HookRun", "Outcome"]
 
 _LAST_BYTES = 4096
+_LOG_BYTES = 16 << 20
+"""One that writes without end would fill the disk on which the run saves: what it wrote is begun anew."""
+
+_LOOKS_S = 0.2
 _LONGEST_LINE = 300
 
 
@@ -61,6 +65,8 @@ class HookRun:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
+        ended = threading.Event()
+        threading.Thread(target=_keep_small, args=(self._log, ended), name="hook's log", daemon=True).start()
         try:
             process.communicate(self._told, timeout=self._wait_s)
         except subprocess.TimeoutExpired:
@@ -68,11 +74,21 @@ class HookRun:
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
             return Outcome(None, f"it took longer than {self._wait_s:g} s and was killed")
+        finally:
+            ended.set()
         return Outcome(process.returncode, _last_line(self._log))
 
 
+def _keep_small(log: Path, ended: threading.Event) -> None:
+    """Begin the log anew whenever it is too long; it is appended to, so that its writer goes on there."""
+    while not ended.wait(_LOOKS_S):
+        with contextlib.suppress(OSError):  # gone: then there is nothing to keep small
+            if log.stat().st_size > _LOG_BYTES:
+                os.truncate(log, 0)
+
+
 def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
+    return os.open(path, flags | os.O_APPEND, 0o600)
 
 
 def _last_line(path: Path) -> str:
