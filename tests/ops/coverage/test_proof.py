@@ -57,6 +57,8 @@ def test_a_slow_job_is_told_by_its_signals_and_not_without_them(tmp_path, cause)
     assert found.cause != code
     assert found.ranks == ()
     assert told(less, code, at) == "no"
+    untimed = without(whole, tmp_path / "untimed", "step_time_s")
+    assert (diagnose(untimed, Config(), at=at).cause, told(untimed, code, at)) == (code, "yes")
 
 
 def test_a_rank_that_did_not_come_is_named_by_dumps(tmp_path):

@@ -47,3 +47,11 @@ def test_other_alerts_have_no_time_laid_down() -> None:
 
 def test_what_was_told_before_it_stood_still_is_no_detection() -> None:
     assert detection(_incident(105), T + 1000, 4.0, Alerts()).paged_s is None
+
+
+def test_a_page_that_went_out_before_the_run_stood_is_no_missing_page() -> None:
+    told = list(detection(_incident(-18), T, 1.0, Alerts()).told())
+    assert told == [
+        "from the last step to the alert: 95.0 s",
+        "a page of this incident had gone out 18.0 s before the last step",
+    ]

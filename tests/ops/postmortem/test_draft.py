@@ -225,3 +225,8 @@ def test_a_note_of_nobody_is_somebodys(run):
     told = postmortem(run, Config())
     assert "saw it (noted by somebody)" in told
     assert "1 file in notes/ could not be read" in told
+
+
+def test_an_alert_that_another_one_explains_is_told_to_have_woken_nobody(run):
+    write(run, *an_incident(), {**an_incident()[0], "inhibited": True})
+    assert "fired (page, but another alert explains it): r42: no step" in postmortem(run, Config())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from train_ledger.ledger.accounts import Accounts, Checkpointing
+from train_ledger.ledger.accounts import Accounts, Checkpointing, Interruption
 from train_ledger.ops.postmortem.detection import Detection
 from train_ledger.ops.postmortem.improvements import does_not_add_up, to_improve
 from train_ledger.ops.postmortem.moment import Moment
@@ -50,6 +50,11 @@ def test_the_interval_by_young() -> None:
     (line, _) = _told(accounts=ACCOUNTS)
     assert "24 min 0 s apart" in line
     assert "16 min 26 s, about 205 steps" in line
+
+
+def test_a_mean_of_one_interruption_is_told_to_be_one() -> None:
+    once = dataclasses.replace(ACCOUNTS, interruptions=(Interruption(T, 0, 41),))
+    assert _told(accounts=once)[0].endswith("taken off; but M rests on 1 interruption")
 
 
 def test_an_interval_that_is_near_youngs_is_left_alone() -> None:

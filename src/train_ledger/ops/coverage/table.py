@@ -27,7 +27,9 @@ class Row:
 
 
 _OWN_WORK = ("compute_s", "comm_wait_s")
-_STEPS, _TIMES = ("steps",), ("step_time_s",)
+_STEPS = ("steps",)
+_TIMES = ("step_time_s", "steps")
+"""What lies between the lines of two steps will do where none says how long it took."""
 _CLOCKS = ("DCGM_FI_DEV_SM_CLOCK", "DCGM_FI_DEV_CLOCKS_EVENT_REASONS")
 _LINKS = ("DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL", "DCGM_FI_DEV_PCIE_REPLAY_COUNTER", "ports")
 _XIDS = ("kernel log", "DCGM_FI_DEV_XID_ERRORS")

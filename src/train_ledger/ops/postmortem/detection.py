@@ -20,7 +20,8 @@ class Detection:
     """Seconds from the last step to the alert, the page and the verdict; None where one is missing.
 
     `expected_s` is when the page was to be out at the latest, `threshold_s` the limit that had to pass first;
-    None for an alert that is not about standing still.
+    None for an alert that is not about standing still. `warned_s` is how long before the last step a page of
+    the incident had gone out already, None where none had.
     """
 
     alert_s: float | None = None
@@ -28,6 +29,7 @@ class Detection:
     verdict_s: float | None = None
     threshold_s: float | None = None
     expected_s: float | None = None
+    warned_s: float | None = None
 
     @property
     def is_as_expected(self) -> bool:
@@ -45,6 +47,10 @@ class Detection:
         for what, length_s in (("alert", self.alert_s), ("page", self.paged_s), ("verdict", self.verdict_s)):
             if length_s is not None:
                 yield f"from the last step to the {what}: {length_s:.1f} s"
+        if self.warned_s is not None:
+            yield f"a page of this incident had gone out {self.warned_s:.1f} s before the last step"
+        if self.paged_s is None and self.warned_s is not None:
+            return
         if self.threshold_s is not None and self.expected_s is not None:
             late = "later than expected, unless it stood in a phase with a limit of its own"
             judged = "as expected" if self.is_as_expected else late
@@ -74,4 +80,10 @@ def detection(
         verdict_s=since.get("verdict"),
         threshold_s=threshold_s,
         expected_s=None if threshold_s is None else threshold_s + _TOLD_WITHIN_S,
+        warned_s=_warned_s(incident, stood_t),
     )
+
+
+def _warned_s(incident: Incident, stood_t: float) -> float | None:
+    page = incident.first("notification_intended")
+    return stood_t - page.t if page is not None and page.t is not None and page.t < stood_t else None

@@ -23,6 +23,8 @@ _WORTH_A_LINE = 1.25
 _LATER_THAN = 1.5
 _LONGEST_OF = ("detect", "dump", "decide", "restart", "load")
 """What is done again depends on the interval, which has a line of its own."""
+_MANY = 10
+"""Interruptions of which the mean says something."""
 _FEWEST_PARTS = 3
 """Of fewer that are known the longest says little."""
 
@@ -102,10 +104,12 @@ def _interval(accounts: Accounts) -> Iterable[str]:
         return
     steps = f", about {best_s / now_s * saving.interval_steps:.0f} steps" if saving.interval_steps else ""
     less = waste(now_s, delta_s, mtbi_s) - waste(best_s, delta_s, mtbi_s)
+    few = len(accounts.interruptions)
+    rests = f"; but M rests on {few} interruption{'s' * (few != 1)}" if 0 < few < _MANY else ""
     yield (
         f"checkpoints are {duration(now_s)} apart; by Young's formula √(2 × {duration(delta_s)} × "
         f"{duration(mtbi_s)}) it would be {duration(best_s)}{steps}, which would save {less * 100:.1f} % of "
-        "all time, the price of the other saves taken off"
+        f"all time, the price of the other saves taken off{rests}"
     )
 
 

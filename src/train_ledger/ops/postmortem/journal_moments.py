@@ -79,7 +79,8 @@ def _of(words: str, key: str) -> Callable[[Happened], str]:
 def _alert(it: Happened, source: str) -> Moment:
     """An alert about an XID says which, so that a host whose kernel log nobody kept is known, too."""
     entry = it.entry
-    text = f"{entry.get('alert')} fired ({entry.get('level')}): {entry.get('summary')}"
+    quiet = ", but another alert explains it" if entry.get("inhibited") is True else ""
+    text = f"{entry.get('alert')} fired ({entry.get('level')}{quiet}): {entry.get('summary')}"
     labels = _labels(entry)
     code, host = labels.get("xid"), labels.get("host")
     xid = int(code) if isinstance(code, str) and code.isdecimal() and len(code) < _LONGEST_CODE else None

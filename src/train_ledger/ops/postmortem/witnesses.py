@@ -15,7 +15,7 @@ from pathlib import Path
 from train_ledger.config import Xid
 from train_ledger.facts import Fact, Step
 from train_ledger.ledger import Dated
-from train_ledger.ops.log_evidence import logs_of_run
+from train_ledger.ops.evidence.of_logs import logs_of_run
 from train_ledger.ops.postmortem.moment import Moment
 from train_ledger.ops.postmortem.places import key_of, places_of
 from train_ledger.ops.postmortem.statements import Statements
