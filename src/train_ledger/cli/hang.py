@@ -159,9 +159,9 @@ def _examined(given: _Given) -> Examination:
         return _of_run(given, given.run, settings)
     if given.logs is None:
         return _of_files(given, settings)
-    from train_ledger.ops import log_evidence
+    from train_ledger.ops.evidence.of_logs import read_logs
 
-    told = log_evidence.read_logs([given.logs])
+    told = read_logs([given.logs])
     return _with(_of_files(given, settings, told.known), told.not_observed)
 
 

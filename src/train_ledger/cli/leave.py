@@ -48,7 +48,7 @@ _MENDABLE = (
     ("train_ledger.ops.hosts.named", "HostsError"),
     ("train_ledger.ops.rank.looking", "RankError"),
     ("train_ledger.sources.prometheus.address", "PrometheusError"),
-    ("train_ledger.ops.slow_wanted", "WantedError"),
+    ("train_ledger.ops.slow.wanted", "WantedError"),
     ("train_ledger.ops.hosts.launch", "LauncherError"),
     ("train_ledger.ops.preflight.records", "PreflightError"),
     ("train_ledger.chaos.servers", "ServerError"),

@@ -10,7 +10,7 @@ import typer
 from train_ledger.cli.options import At, Html, Json, Run
 
 if TYPE_CHECKING:
-    from train_ledger.ops.slow_wanted import Wanted
+    from train_ledger.ops.slow.wanted import Wanted
 
 __all__ = ["slow"]
 
@@ -65,7 +65,7 @@ def slow(
 def _wanted(since: str | None, baseline: str | None) -> Wanted:
     """What is to be compared, as it was written; raises BadInputError for what is neither."""
     from train_ledger.cli.leave import BadInputError
-    from train_ledger.ops.slow_wanted import Wanted
+    from train_ledger.ops.slow.wanted import Wanted
 
     if since is not None and baseline is not None:
         raise BadInputError("--since and --baseline both say what to compare with; give one of them")

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from train_ledger.answer import Diagnosis, Impact
 from train_ledger.ledger import RunState, gpu_price_per_hour, has_gpus, impact
+from train_ledger.ops.causes.hang import without_contradictions
 from train_ledger.ops.commands import next_commands
-from train_ledger.ops.gpus_seen import gpus_named
-from train_ledger.ops.hang_cause import without_contradictions
+from train_ledger.ops.evidence.gpus_seen import gpus_named
 from train_ledger.ops.places import gpus_of, hosts_of
 from train_ledger.ops.seen import Seen
 

@@ -19,20 +19,20 @@ from train_ledger.dash import Firing
 from train_ledger.hang import REPRODUCE, reproduced_by
 from train_ledger.ledger import RunState
 from train_ledger.ops.answered import answered
-from train_ledger.ops.ended_cause import has_fallen, may_have_fallen, of_quick_restarts
+from train_ledger.ops.causes.ended import has_fallen, may_have_fallen, of_quick_restarts
+from train_ledger.ops.causes.first import traced_back
+from train_ledger.ops.causes.hang import of_hang
+from train_ledger.ops.causes.hardware import with_hardware
+from train_ledger.ops.causes.hardware_alone import of_hardware_alone
+from train_ledger.ops.causes.loop import of_loop
+from train_ledger.ops.causes.loss import of_loss, of_spike
 from train_ledger.ops.evidence import gather
-from train_ledger.ops.first_cause import traced_back
-from train_ledger.ops.gpus_seen import of_hardware, of_slow_ports, with_readings
-from train_ledger.ops.hang_cause import of_hang
-from train_ledger.ops.hardware_alone import of_hardware_alone
-from train_ledger.ops.hardware_cause import with_hardware
+from train_ledger.ops.evidence.gpus_seen import of_hardware, of_slow_ports, with_readings
 from train_ledger.ops.keeper_word import has_no_pace
-from train_ledger.ops.loop_cause import of_loop
-from train_ledger.ops.loss_cause import of_loss, of_spike
 from train_ledger.ops.places import hosts_of
 from train_ledger.ops.seen import Seen, look_at_run
-from train_ledger.ops.slow_before import with_pace_before
-from train_ledger.ops.slow_cause import of_slow, slow_answer
+from train_ledger.ops.slow.before import with_pace_before
+from train_ledger.ops.slow.cause import of_slow, slow_answer
 from train_ledger.ops.troubles import Told, fallen_t, gave_up_t, troubles_told
 from train_ledger.ops.words import step_clock
 from train_ledger.render import Picture

@@ -9,7 +9,7 @@ from typing import Any
 from train_ledger.config import Config
 from train_ledger.dash import RULES, Firing
 from train_ledger.ledger import RunState
-from train_ledger.ops.deaths import ranks_here
+from train_ledger.ops.evidence.deaths import ranks_here
 from train_ledger.ops.folders import as_run
 from train_ledger.ops.keeper_word import Stall, open_stall
 from train_ledger.ops.observing import is_long, observe

@@ -16,9 +16,9 @@ from train_ledger.config import Config
 from train_ledger.dash import RULES
 from train_ledger.hang import first_fallen
 from train_ledger.ledger import RunState, impact
+from train_ledger.ops.causes.hang import of_hang
 from train_ledger.ops.evidence import HangEvidence, knowledge_of
-from train_ledger.ops.gpus_seen import gpus_named, of_hardware, with_readings
-from train_ledger.ops.hang_cause import of_hang
+from train_ledger.ops.evidence.gpus_seen import gpus_named, of_hardware, with_readings
 from train_ledger.ops.hosts import is_host
 from train_ledger.ops.prometheus.slow import of_gauges
 from train_ledger.ops.words import step_clock

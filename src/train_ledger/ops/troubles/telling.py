@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from train_ledger.config import Xid
 from train_ledger.facts import Event, Fact, Fault, Step
 from train_ledger.ledger import RunState
-from train_ledger.ops.gpu_faults import on_one_host
-from train_ledger.ops.outside import raised_as_ended
+from train_ledger.ops.evidence.gpu_faults import on_one_host
+from train_ledger.ops.evidence.outside import raised_as_ended
 from train_ledger.ops.troubles.order import gave_up_t
 from train_ledger.ops.troubles.signal_events import events_told
 from train_ledger.ops.troubles.trouble import Trouble, trouble_of

@@ -17,7 +17,7 @@ from train_ledger.facts import Event, Fault
 from train_ledger.hang.knowledge import is_consequence
 from train_ledger.ledger import xid
 from train_ledger.ledger.xids import level_here
-from train_ledger.ops.outside import FROM_OUTSIDE
+from train_ledger.ops.evidence.outside import FROM_OUTSIDE
 from train_ledger.render import harmless
 
 __all__ = ["Trouble", "Weight", "trouble_of"]

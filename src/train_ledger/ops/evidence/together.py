@@ -18,15 +18,15 @@ from train_ledger.answer import HangAnswer
 from train_ledger.config import Config, Xid
 from train_ledger.hang import RankKnowledge, first_fallen, stacks, suspect_place
 from train_ledger.ledger import RankState, RunState
-from train_ledger.ops.acquittal import accuses_the_ended, acquitted
-from train_ledger.ops.log_evidence import (
+from train_ledger.ops.evidence.acquittal import accuses_the_ended, acquitted
+from train_ledger.ops.evidence.of_logs import (
     LogEvidence,
     has_kernel_logs,
     kernel_logs_of,
     logs_of_run,
     read_logs,
 )
-from train_ledger.ops.outside import raised_as_ended
+from train_ledger.ops.evidence.outside import raised_as_ended
 from train_ledger.render import Picture
 from train_ledger.run_dir import RunDir
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from train_ledger import slow
-from train_ledger.ops.slow_history import history_at
+from train_ledger.ops.slow.history import history_at
 from train_ledger.run_dir import RunDir
 from train_ledger.slow.table import StepTable
 

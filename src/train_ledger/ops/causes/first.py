@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from train_ledger.answer import Confidence, Diagnosis, HangAnswer
-from train_ledger.ops.loss_cause import of_loss
-from train_ledger.ops.outside import BY_WHOM, stood_before
+from train_ledger.ops.causes.loss import of_loss
+from train_ledger.ops.evidence.outside import BY_WHOM, stood_before
 from train_ledger.ops.seen import Seen
 from train_ledger.ops.troubles import FirstCause, Told, Trouble, first_cause
 from train_ledger.ops.troubles.lines import (

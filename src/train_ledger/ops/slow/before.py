@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from train_ledger.answer import Diagnosis
 from train_ledger.ops.seen import Seen
-from train_ledger.ops.slow_cause import slow_answer
+from train_ledger.ops.slow.cause import slow_answer
 from train_ledger.render import harmless, ranks_in_brief
 
 __all__ = ["with_pace_before"]

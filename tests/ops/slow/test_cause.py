@@ -12,7 +12,7 @@ from train_ledger.chaos import fleet
 from train_ledger.config import Config
 from train_ledger.ops import diagnose, observe, observing
 from train_ledger.ops.slow import look_at
-from train_ledger.ops.slow_wanted import Wanted, WantedError, asked_of
+from train_ledger.ops.slow.wanted import Wanted, WantedError, asked_of
 from train_ledger.run_dir import RunDir
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from train_ledger.answer import Diagnosis
-from train_ledger.ops.first_cause import with_first
+from train_ledger.ops.causes.first import with_first
 from train_ledger.ops.seen import Seen
 from train_ledger.ops.troubles import Told, first_cause
 from train_ledger.ops.words import step_clock

@@ -10,7 +10,7 @@ import pytest
 
 from train_ledger.config import Config
 from train_ledger.ops.slow import look_at
-from train_ledger.ops.slow_wanted import Wanted
+from train_ledger.ops.slow.wanted import Wanted
 from train_ledger.run_dir import RunDir
 
 RANKS = 8

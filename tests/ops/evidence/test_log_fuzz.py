@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import random
 
-from ops.test_log_evidence import asked, caught, differs, fingerprint
+from ops.evidence.test_of_logs import asked, caught, differs, fingerprint
 from train_ledger.hang import analyse
-from train_ledger.ops.log_evidence import read_logs
+from train_ledger.ops.evidence.of_logs import read_logs
 
 KERNEL = "1746493323.5 n7 kernel: NVRM: Xid (PCI:0000:3b:00): 79, pid=7, name=python, GPU has fallen off\n"
 EPILOGUE = "Root Cause (first observed failure):\n  host      : n1\n  rank      : 1 (local_rank: 1)\n"

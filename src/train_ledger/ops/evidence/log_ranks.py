@@ -14,8 +14,8 @@ from dataclasses import replace
 
 from train_ledger.hang import RankKnowledge
 from train_ledger.hang.knowledge import OTHER_GROUP, Brought, TimedOut
-from train_ledger.ops.no_dump import reason_of
-from train_ledger.ops.outside import FROM_OUTSIDE
+from train_ledger.ops.evidence.no_dump import reason_of
+from train_ledger.ops.evidence.outside import FROM_OUTSIDE
 from train_ledger.sources import Ended, LogReading, Raised, Said
 
 __all__ = ["known_by_logs"]

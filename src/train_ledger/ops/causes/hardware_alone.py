@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from train_ledger.answer import Diagnosis
-from train_ledger.ops.first_cause import gpus_told, with_first
+from train_ledger.ops.causes.first import gpus_told, with_first
 from train_ledger.ops.seen import Seen
 from train_ledger.ops.troubles import first_cause, troubles_told
 

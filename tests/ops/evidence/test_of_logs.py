@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from train_ledger.hang import analyse
-from train_ledger.ops.log_evidence import read_logs
+from train_ledger.ops.evidence.of_logs import read_logs
 
 PG = "[PG ID 0 PG GUID 0(default_pg) Rank {rank}]"
 STAMP = "[E328 00:21:12.9 ProcessGroupNCCL.cpp:683]"

@@ -13,7 +13,7 @@ from train_ledger.answer import Diagnosis, NextCommand, SlowAnswer
 from train_ledger.ledger import RunState
 from train_ledger.ops.commands import look_at_rank
 from train_ledger.ops.hosts import is_host
-from train_ledger.ops.straggler_control import straggler_port
+from train_ledger.ops.slow.straggler_control import straggler_port
 from train_ledger.run_dir import RunDir
 
 __all__ = ["slow_commands"]

@@ -7,9 +7,9 @@ from dataclasses import replace
 from train_ledger.answer import Diagnosis
 from train_ledger.config import Config
 from train_ledger.ops.observing import observe
-from train_ledger.ops.slow_cause import slow_answer, told_of
-from train_ledger.ops.slow_history import history_of
-from train_ledger.ops.slow_wanted import Wanted, asked_of
+from train_ledger.ops.slow.cause import slow_answer, told_of
+from train_ledger.ops.slow.history import history_of
+from train_ledger.ops.slow.wanted import Wanted, asked_of
 from train_ledger.run_dir import RunDir
 
 __all__ = ["look_at"]

@@ -13,7 +13,7 @@ import psutil  # type: ignore[import-untyped]
 
 from train_ledger.answer import RuledOut
 from train_ledger.ledger import RankState, RunState
-from train_ledger.ops.outside import FROM_OUTSIDE
+from train_ledger.ops.evidence.outside import FROM_OUTSIDE
 from train_ledger.render import ranks_in_brief
 
 __all__ = ["Deaths", "deaths_of", "ranks_here"]

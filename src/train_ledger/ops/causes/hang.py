@@ -13,10 +13,10 @@ from dataclasses import replace
 from train_ledger.answer import Confidence, Diagnosis, Finding, HangAnswer, RuledOut
 from train_ledger.hang import contradicts, in_words, sure_of_fall
 from train_ledger.ledger import RunState
-from train_ledger.ops.acquittal import MISMATCHES, accuses_the_ended, acquitted
-from train_ledger.ops.deaths import deaths_of
 from train_ledger.ops.evidence import HangEvidence
-from train_ledger.ops.outside import ended_from_outside, ends_in_words
+from train_ledger.ops.evidence.acquittal import MISMATCHES, accuses_the_ended, acquitted
+from train_ledger.ops.evidence.deaths import deaths_of
+from train_ledger.ops.evidence.outside import ended_from_outside, ends_in_words
 from train_ledger.ops.words import step_clock
 from train_ledger.render import ranks_in_brief
 

@@ -14,8 +14,8 @@ from train_ledger.answer import Diagnosis, RuledOut, SlowAnswer
 from train_ledger.config import Alerts, Config
 from train_ledger.ledger import RunState, gpu_price_per_hour, has_gpus, impact
 from train_ledger.ops.places import gpus_of
-from train_ledger.ops.slow_commands import slow_commands
-from train_ledger.ops.slow_history import history_of
+from train_ledger.ops.slow.commands import slow_commands
+from train_ledger.ops.slow.history import history_of
 from train_ledger.ops.words import step_clock
 from train_ledger.render import harmless
 from train_ledger.run_dir import RunDir

@@ -11,8 +11,8 @@ from train_ledger.config import Xid
 from train_ledger.facts import Event
 from train_ledger.hang import RankKnowledge
 from train_ledger.ledger import RankState, RunState
-from train_ledger.ops.gpu_faults import with_faults
-from train_ledger.ops.log_ranks import known_by_logs
+from train_ledger.ops.evidence.gpu_faults import with_faults
+from train_ledger.ops.evidence.log_ranks import known_by_logs
 from train_ledger.run_dir import RunDir
 from train_ledger.sources import LogReading, Said, SignalDecoder, read_log_files
 from train_ledger.sources.logs.watchdog import said_in

@@ -9,7 +9,12 @@ from collections.abc import Collection
 
 from train_ledger.answer import HangAnswer
 from train_ledger.ledger import RunState
-from train_ledger.ops.outside import ended_from_outside, ends_from_outside, ends_in_words, stood_before
+from train_ledger.ops.evidence.outside import (
+    ended_from_outside,
+    ends_from_outside,
+    ends_in_words,
+    stood_before,
+)
 
 __all__ = ["MISMATCHES", "accuses_the_ended", "acquitted"]
 

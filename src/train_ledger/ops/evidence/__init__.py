@@ -1,0 +1,5 @@
+"""What do dumps, stacks, logs and readings of the hardware say of each rank, before anybody judges?"""
+
+from train_ledger.ops.evidence.together import HangEvidence, gather, knowledge_of, logs_about
+
+__all__ = ["HangEvidence", "gather", "knowledge_of", "logs_about"]
