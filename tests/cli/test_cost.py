@@ -67,3 +67,15 @@ def test_of_a_run_of_which_nothing_is_known_only_a_job_is_told(tmp_path: Path) -
     )
     assert "this run would have saved" not in told.stdout
     assert "what to mend first, by what the job would save" in told.stdout
+
+
+def test_what_to_mend_first_is_prose_that_a_narrow_terminal_can_wrap() -> None:
+    told = _cost("--assume", "price=2.5").stdout
+    first = (
+        "  - 117 h 20 min, 120,149.3 GPU-hours, 300,373 USD: alert on the step count, and a runbook for hangs"
+    )
+    assert f"{first} (effort: 2–3 person-days) – 240 failures\n" in told
+    assert (
+        "  - where dumps go, and a drill that collects them (effort: half a day) – saves nothing by itself"
+        in told
+    )

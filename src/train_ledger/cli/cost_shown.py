@@ -20,7 +20,7 @@ def report_of_costs(costs: Costs) -> Report:
         *pairs("one point of MFU", _point(costs)),
         Section("one hang", (Frames(tuple(_hang(costs.hang, costs.currency))),)),
         *pairs("the interval between checkpoints", _saving(costs.saving, costs.currency)),
-        Section(_heading(costs), (Frames(tuple(_priorities(costs.priorities, costs.currency))),)),
+        *points(_heading(costs), _priorities(costs.priorities, costs.currency)),
         *pairs("on what this rests", ((name, _figure(name, it)) for name, it in costs.figures.items())),
         *points("not observed", costs.not_observed),
     ]
@@ -135,13 +135,17 @@ def _heading(costs: Costs) -> str:
 
 
 def _priorities(rows: Sequence[Priority], currency: str) -> Iterable[str]:
-    grid = [["saves", "GPU-hours", currency, "effort", "measure"]]
+    """A point each, which a narrow terminal can wrap."""
     for it in rows:
-        hours = "–" if it.gpu_hours is None else f"{it.gpu_hours:,.1f}"
-        money = "–" if it.cost is None else f"{it.cost:,.0f}"
-        saved = "–" if it.saved_s is None else _signed(it.saved_s)
-        grid.append([saved, hours, money, it.effort, f"{it.measure} ({it.counted})"])
-    return _grid(grid)
+        yield f"{_saved(it, currency)}{it.measure} (effort: {it.effort}) – {it.counted}"
+
+
+def _saved(it: Priority, currency: str) -> str:
+    if it.saved_s is None:
+        return ""
+    hours = "" if it.gpu_hours is None else f", {it.gpu_hours:,.1f} GPU-hours"
+    money = "" if it.cost is None else f", {_money(it.cost, currency)}"
+    return f"{_signed(it.saved_s)}{hours}{money}: "
 
 
 def _signed(length_s: float) -> str:
