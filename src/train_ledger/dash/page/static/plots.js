@@ -34,14 +34,14 @@ const room = document.getElementById("curves");
 const strips = document.getElementById("strips");
 const read = document.getElementById("read");
 const drawn = new Map();
-// A figure that nobody sees is drawn once and kept current only where somebody scrolls to it: drawing is what
+// A figure far from what is seen is drawn once and kept current only where somebody scrolls to it: drawing is what
 // the page's own thread spends its time on.
 const sight = new IntersectionObserver((changes) => {
   for (const change of changes) {
     for (const entry of drawn.values()) if (entry.box === change.target) entry.seen = change.isIntersecting;
   }
   if (changes.some((change) => change.isIntersecting)) refresh();
-}, { rootMargin: "200px" });
+}, { rootMargin: "2000px" });
 let range = null;
 let plotly = null;
 let asking = false;
