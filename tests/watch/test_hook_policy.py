@@ -42,6 +42,15 @@ def test_a_failed_gpu_leaves_its_node_out_first_and_restarts_behind_that() -> No
     assert does(XID, done=Done(begun, {"exclude": None})) == {"restart": "withheld"}
 
 
+@pytest.mark.parametrize(("code", "said"), [(None, "it is not known"), (1, "has failed")])
+def test_of_a_hook_whose_end_nobody_saw_it_is_not_said_that_it_failed(code: int | None, said: str) -> None:
+    config = Respond(exclude_command=("leave",), restart_command=("again",), dry_run=False)
+    done = Done(frozenset({"exclude"}), {"exclude": code})
+    (decision,) = decide(config, XID, STALLED, T, done)
+    assert decision.does == "withheld"
+    assert said in decision.why
+
+
 def test_each_acts_once() -> None:
     assert does(XID, done=Done(frozenset({"exclude", "restart"}), {"exclude": 0, "restart": 0})) == {}
 

@@ -113,7 +113,7 @@ MOVES: tuple[Move, ...] = (
         ("stopped", "finished"),
         "restarting",
         "person",
-        "somebody takes the run up again",
+        "somebody takes the run up again, or a launcher does that outlived its ranks",
         ("TrainingRestarting",),
         drawn=("stopped",),
     ),

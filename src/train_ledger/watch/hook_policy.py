@@ -129,6 +129,8 @@ def _held_up(leave_out: Decision, done: Done, *, dry_run: bool) -> Decision | No
     codes = done.exit_codes or {}
     if "exclude" not in codes:
         return Decision("restart", "wait", "the node is being left out first")
+    if codes["exclude"] is None:
+        return Decision("restart", "withheld", "it is not known that the node was left out")
     if codes["exclude"] != 0:
         return Decision("restart", "withheld", "leaving the node out has failed")
     return None
