@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 from dataclasses import replace
 
-from train_ledger.answer import Diagnosis, Impact
+from train_ledger.answer import Diagnosis, HangAnswer, Impact
+from train_ledger.hang import WHO_STANDS_WHERE
 from train_ledger.ledger import RunState, gpu_price_per_hour, has_gpus, impact
 from train_ledger.ops.causes.hang import without_contradictions
 from train_ledger.ops.commands import next_commands
 from train_ledger.ops.evidence.gpus_seen import gpus_named
 from train_ledger.ops.places import gpus_of, hosts_of
 from train_ledger.ops.seen import Seen
+from train_ledger.render import ranks_in_brief
 
 __all__ = ["answered"]
 
@@ -28,7 +31,21 @@ def answered(seen: Seen, found: Diagnosis, lost_s: float | None = None) -> Diagn
         impact=found.impact or _impact(seen, found, lost_s),
         not_observed=tuple(dict.fromkeys(_not_observed(seen, found.not_observed))),
     )
-    return replace(told, next=(*told.next, *next_commands(seen, told)))
+    told = replace(told, next=(*told.next, *next_commands(seen, told)))
+    return replace(told, details=_as_here(seen, told)) if isinstance(told.details, HangAnswer) else told
+
+
+def _as_here(seen: Seen, told: Diagnosis) -> HangAnswer | None:
+    """What the dumps advise, for this run: stacks are of its ranks, where nobody is named and some live."""
+    details = told.details
+    if not isinstance(details, HangAnswer):
+        return None
+    state, folder = seen.state, str(seen.run_dir.path)
+    is_needless = bool(told.ranks or told.hosts) or state.state in ("stopped", "finished")
+    kept = (it for it in details.next if not (is_needless and it.why == WHO_STANDS_WHERE))
+    stacks = shlex.join(["train-ledger", "stacks", folder])
+    here = (replace(it, command=stacks) if it.command == "train-ledger stacks" else it for it in kept)
+    return replace(details, next=tuple(here))
 
 
 def _impact(seen: Seen, found: Diagnosis, lost_s: float | None) -> Impact | None:
@@ -61,4 +78,5 @@ def _not_observed(seen: Seen, said: tuple[str, ...]) -> Iterable[str]:
     if not seen.run_dir.hardware.is_dir() and not any(line.startswith("hardware:") for line in said):
         yield "hardware: no records of GPUs, links or the kernel log in this run directory"
     if state.world_size is not None and len(state.ranks) < state.world_size:
-        yield f"signals of {state.world_size - len(state.ranks)} of {state.world_size} ranks"
+        missing = sorted({*range(state.world_size)}.difference(state.ranks))
+        yield f"signals of {len(missing)} of {state.world_size} ranks: {ranks_in_brief(missing)}"

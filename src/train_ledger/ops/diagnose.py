@@ -28,6 +28,7 @@ from train_ledger.ops.causes.loop import of_loop
 from train_ledger.ops.causes.loss import of_loss, of_spike
 from train_ledger.ops.evidence import gather
 from train_ledger.ops.evidence.gpus_seen import of_hardware, of_slow_ports, with_readings
+from train_ledger.ops.evidence.outside import ends_from_outside
 from train_ledger.ops.keeper_word import has_no_pace
 from train_ledger.ops.places import hosts_of
 from train_ledger.ops.seen import Seen, look_at_run
@@ -140,9 +141,19 @@ def _stands(seen: Seen, told: Told) -> _Found:
     found = with_readings(found, state, seen.config.alerts, over_t)
     traced = traced_back(seen, _reproducible(found, seen), told)
     traced = traced._replace(diagnosis=with_pace_before(seen, traced.diagnosis))
+    traced = traced._replace(diagnosis=_in_a_save(seen, traced.diagnosis))
     details = traced.diagnosis.details  # of findings that are none after all nothing is drawn
     is_drawn = isinstance(details, HangAnswer) and details.findings == evidence.answer.findings
     return _Found(traced.diagnosis, evidence.picture if is_drawn else None, traced.lost_s)
+
+
+def _in_a_save(seen: Seen, found: Diagnosis) -> Diagnosis:
+    """A save that is open beyond its limit does not end, whatever holds it up."""
+    state = seen.state
+    is_open = state.phase == "checkpoint_save" and state.state in ("stalled", "escalated")
+    if found.cause != "unknown" or not is_open or ends_from_outside(state):
+        return found
+    return replace(found, cause="checkpoint_failing", confidence="medium")
 
 
 def _over(seen: Seen, told: Told) -> frozenset[str]:

@@ -23,6 +23,8 @@ def with_all_starts(run_dir: RunDir, state: RunState) -> RunState:
     if state.by_logs or not state.ranks:
         return state
     known = {it.number for it in state.attempts}
+    if known >= {*range(min(known, default=0), state.attempt + 1)}:
+        return state  # none is missing between them, and the whole of a long file need not be looked through
     told = events_told(run_dir, _STARTS, [min(state.ranks)]).events
     first_t: dict[int, float] = {}
     for it in told:

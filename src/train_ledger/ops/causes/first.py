@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from train_ledger.answer import Confidence, Diagnosis, HangAnswer
 from train_ledger.ops.causes.loss import of_loss
@@ -27,6 +27,7 @@ from train_ledger.ops.troubles.lines import (
 
 __all__ = ["Traced", "gpus_told", "traced_back", "with_first"]
 
+_NETWORK = re.compile(r"NET/IB|net_ib|ibv_|NET/OFI")
 _MAY_FOLLOW = ("hang.", "unknown", "hardware.")
 _STEPS_BEHIND = 3
 _SCHEDULER = f"{ENDED}the scheduler "
@@ -92,10 +93,12 @@ def with_first(found: Diagnosis, first: FirstCause) -> Diagnosis:
     head = 1 if found.cause.startswith("hardware.") and found.confidence == "high" else 0
     told = {it.rank for it in (*first.first, *first.others)}
     kept = (it for it in found.evidence[head:] if it not in lines and _raised_by(it) not in told)
+    owned = [f"process {it.pid} killed for want of memory" for it in first.first if it.rank is not None]
     return replace(
         found,
         evidence=(*found.evidence[:head], *lines, *kept),
         ruled_out=(*found.ruled_out, *victims_ruled_out(first)),
+        not_observed=tuple(it for it in found.not_observed if not any(said in it for said in owned)),
     )
 
 
@@ -160,6 +163,29 @@ def _of_gpu_told(story: _Story, found: Diagnosis) -> Diagnosis | None:
     )
 
 
+def _of_network(story: _Story, found: Diagnosis) -> Diagnosis | None:
+    """A host's adapter tells of an error: who raised because of that, or came no more, is not to blame."""
+    first = story.first
+    if first is None or not first.is_sign or _NETWORK.search(first.first[0].said) is None:
+        return None
+    if found.cause not in ("unknown", "hang.rank_missing") or _has_dumps(story.seen):
+        return None
+    lost = {it.rank for it in (*first.first, *first.others, *first.later) if it.kind != "watchdog_timeout"}
+    if not lost >= {*found.ranks}:
+        return None
+    return replace(
+        found, cause="hang.fabric", ranks=(), hosts=(), confidence="low", details=_of_nobody(found.details)
+    )
+
+
+def _of_nobody(details: object) -> Any:
+    """The answer without its findings, which name somebody; as it is where it is none of a hang."""
+    if not isinstance(details, HangAnswer):
+        return details
+    kept = replace(details, verdict="cannot_tell", culprits=(), kind=None, findings=(), victims_of={})
+    return replace(kept, seq=None, op=None, group=None)
+
+
 def gpus_told(first: FirstCause) -> tuple[str, ...]:
     """The addresses of the GPUs that kernels name."""
     return tuple(sorted({it.pci for it in first.first if it.pci}))
@@ -189,6 +215,7 @@ def _of_fallen(story: _Story, found: Diagnosis) -> Diagnosis | None:
         ranks=first.ranks,
         hosts=() if first.ranks else first.hosts,
         confidence="medium" if first.of_all else confidence,
+        details=_of_nobody(found.details) if first.of_all else found.details,
         since_t=found.since_t if found.since_t is not None else first.t,
     )
 
@@ -225,6 +252,7 @@ def _of_loop_told(story: _Story, found: Diagnosis) -> Diagnosis | None:
 _EARLIER: tuple[Callable[[_Story, Diagnosis], Diagnosis | None], ...] = (
     _of_save_before,
     _of_gpu_told,
+    _of_network,
     _of_loop_told,
     _of_fallen,
 )

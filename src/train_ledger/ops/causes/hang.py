@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from train_ledger.answer import Confidence, Diagnosis, Finding, HangAnswer, RuledOut
 from train_ledger.hang import contradicts, in_words, sure_of_fall
+from train_ledger.hang.knowledge import is_consequence
 from train_ledger.ledger import RunState
 from train_ledger.ops.evidence import HangEvidence
 from train_ledger.ops.evidence.acquittal import MISMATCHES, accuses_the_ended, acquitted
@@ -77,9 +78,19 @@ def _cause(state: RunState, evidence: HangEvidence) -> tuple[str, tuple[int, ...
         return "hang.mismatch", answer.culprits
     if dead:
         return "hang.rank_died", dead
+    if answer.findings and _lost_their_peer(answer, evidence):
+        return "unknown", ()
     if answer.findings:
         return _cause_of(answer.findings[0], evidence, state), answer.culprits
     return _without_a_finding(evidence, state)
+
+
+def _lost_their_peer(answer: HangAnswer, evidence: HangEvidence) -> bool:
+    """Whether the ranks that no watchdog tells of, by logs alone, raised that somebody else was gone."""
+    if answer.kind != "missing_ranks" or not answer.culprits or evidence.has_dumps:
+        return False
+    known = [evidence.known.get(rank) for rank in answer.culprits]
+    return all(it is not None and it.exception is not None and is_consequence(it.exception) for it in known)
 
 
 def _dead_first(evidence: HangEvidence) -> tuple[int, ...]:

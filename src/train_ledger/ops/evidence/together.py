@@ -37,6 +37,8 @@ _CLOCK_SLACK_S = 30.0
 """File times are the file server's, the step clock is rank 0's."""
 
 _LOG_SLACK_S = 90.0
+_LOG_LEAST_S = 10.0
+_LOG_PACES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,7 @@ class HangEvidence:
     rank to "collective", "host", "set_up" or "unknown". `odd_ranks` are those whose stack stands in host code
     while most others wait in a collective or in the set-up of communication; empty where no such majority is
     clear. `lines` say where they stand, `tally` how many wait. `known` is what signals, logs and the kernel
-    say of each rank; `has_kernel_logs` whether there were kernel logs to look into.
+    say of each rank; `has_kernel_logs` and `has_dumps` whether there were any to look into.
     """
 
     answer: HangAnswer
@@ -60,6 +62,7 @@ class HangEvidence:
     not_observed: tuple[str, ...] = ()
     known: Mapping[int, RankKnowledge] = field(default_factory=dict)
     has_kernel_logs: bool = False
+    has_dumps: bool = False
 
     @property
     def examination(self) -> hang.Examination:
@@ -120,6 +123,7 @@ def gather(
         not_observed=(*(f"{it.file}: {it.why}" for it in unread), *told.not_observed),
         known=known,
         has_kernel_logs=has_kernel_logs(run_dir),
+        has_dumps=bool(dumps),
     )
 
 
@@ -221,7 +225,9 @@ def _went_on(rank: RankState, state: RunState) -> bool:
     """Whether a log tells of steps well after what it says that this rank raised."""
     if not state.by_logs or rank.raised_t is None or state.last_step_t is None:
         return False
-    return rank.raised_t < state.last_step_t - _LOG_SLACK_S
+    paces_s = _LOG_PACES * (state.p50_step_time_s or 0.0)
+    slack_s = min(_LOG_SLACK_S, max(_LOG_LEAST_S, paces_s)) if paces_s else _LOG_SLACK_S
+    return rank.raised_t < state.last_step_t - slack_s
 
 
 def _odd(stands: Mapping[int, stacks.Stand]) -> tuple[int, ...]:

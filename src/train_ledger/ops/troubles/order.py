@@ -117,9 +117,14 @@ def _before_the_waiting_ended(troubles: Sequence[Trouble], able: list[Trouble]) 
 
 
 def _the_one(able: Sequence[Trouble]) -> Trouble:
-    """The earliest; of those that may be as early, the one that its launcher saw first and that says why."""
+    """Of those that may be as early as the first, the one that its launcher saw, that says why and where."""
     near = [it for it in able if it.t == able[0].t or _may_be_as_early(it, able[0])]
-    return min(near, key=lambda it: (not it.is_root, it.said.startswith("ended with"), _when(it)))
+    return min(near, key=_how_little_it_tells)
+
+
+def _how_little_it_tells(it: Trouble) -> tuple[bool, bool, bool, tuple[float, int, str]]:
+    is_nobodys = it.rank is None and it.host is None
+    return not it.is_root, it.said.startswith("ended with"), is_nobodys, _when(it)
 
 
 def _when(it: Trouble) -> tuple[float, int, str]:

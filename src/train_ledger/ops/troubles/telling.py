@@ -6,7 +6,9 @@ words of whoever knew most.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from train_ledger.config import Xid
@@ -27,6 +29,11 @@ _LOGS_BYTES = 64 << 20
 _MOST = 20_000
 _TOGETHER_S = 60.0
 _ASKED = 32
+_PID = re.compile(r"\bpid(?:\(s\))?[ :]{1,3}(\d{1,9})\b")
+_OF_TRAINING = re.compile(r"\((?:python|pt_|torchrun|deepspeed)")
+_WENT_ON = 3
+"""Without a rank the others come one step further at most; the third is a step of all."""
+
 _LIVES = ("restart", "run_start")
 _WORDS_OF_SIGNALS = frozenset({"exception", "signal", "ckpt_failed"})
 
@@ -38,6 +45,7 @@ class Told:
     `over_t` is when launchers last said that their ranks had ended, or watchdogs that they end theirs; None
     where none did. Nothing of the run is left to lose time then. `last_step_t` is when a log last told of a
     step or a start, `last_start_t` when one of them began; `restarts_t` are the times of its restarts.
+    `passed` are places ("file:line") of exceptions behind which the same log tells of more steps.
     """
 
     troubles: tuple[Trouble, ...] = ()
@@ -46,6 +54,7 @@ class Told:
     last_step_t: float | None = None
     last_start_t: float | None = None
     restarts_t: tuple[float, ...] = ()
+    passed: frozenset[str] = frozenset()
 
     def within(self, since_t: float | None, until_t: float | None = None) -> tuple[Trouble, ...]:
         """Those that can have happened in this time; those whose time is not known are among them."""
@@ -62,7 +71,7 @@ class Told:
         They were raised before it, or when others had given up waiting.
         """
         end_t = gave_up_t(self.within(since_t))
-        return frozenset(
+        return self.passed | frozenset(
             it.source
             for it in self.troubles
             if it.kind in ("exception", "oom")
@@ -96,6 +105,8 @@ def troubles_told(
     found = [it for fault in told if (it := trouble_of(fault, overrides)) is not None]
     if until_t is not None:
         found = [it for it in found if it.t is None or it.t <= until_t]
+    passed = frozenset(it.source for it in found if logs.went_on_after(it))
+    found = [it for it in found if it.source not in passed]
     found = [_placed(it, state) for it in _joined(found)]
     found = list(_as_known(found, state))
     found.sort(key=lambda it: it.t if it.t is not None else float("inf"))
@@ -112,6 +123,7 @@ def troubles_told(
         last_step_t=logs.lived_t,
         last_start_t=max(logs.began_t, default=None),
         restarts_t=tuple(sorted(logs.restarts_t)),
+        passed=passed,
     )
 
 
@@ -127,12 +139,14 @@ class _Logs:
     began_t: list[float] = field(default_factory=list)
     restarts_t: list[float] = field(default_factory=list)
     left_out_bytes: int = 0
+    steps_at: dict[str, deque[int]] = field(default_factory=dict)
 
     def add(self, fact: Fact) -> None:
         if fact.t is not None and self.until_t is not None and fact.t > self.until_t:
             return
         if isinstance(fact, Step):
             self._lived(fact.t)
+            self._step(fact.source)
         elif isinstance(fact, Event):
             self._event(fact)
         elif len(self.faults) < _MOST:
@@ -145,6 +159,18 @@ class _Logs:
     def _lived(self, t: float | None) -> None:
         if t is not None:
             self.lived_t = t if self.lived_t is None else max(self.lived_t, t)
+
+    def _step(self, source: str) -> None:
+        file, _, line = source.rpartition(":")
+        if line.isdecimal():
+            self.steps_at.setdefault(file, deque(maxlen=_WENT_ON)).append(int(line))
+
+    def went_on_after(self, it: Trouble) -> bool:
+        """Whether a log tells of some more steps behind an exception: nobody died of it."""
+        file, _, line = it.source.rpartition(":")
+        steps = self.steps_at.get(file) or [0]
+        is_raised = it.kind in ("exception", "oom") and not it.said.startswith("ended with")
+        return is_raised and line.isdecimal() and len(steps) == _WENT_ON and steps[0] > int(line)
 
     def _event(self, fact: Event) -> None:
         if fact.name in _LIVES:
@@ -215,13 +241,27 @@ def _joined(told: Iterable[Trouble]) -> Iterator[Trouble]:
         deaths[key] = _one(deaths[key], it) if key in deaths else it
         if it.pid is not None:
             by_pid[it.pid] = key
+    of_helpers = _helpers(deaths.values())
     for it in rest:
         owner = by_pid.get(it.pid) if it.pid is not None and it.kind == "killed" else None
         if owner is None:
-            yield it
+            yield _of_helper(it, of_helpers)
         else:
             deaths[owner] = _one(replace(it, rank=owner[1]), deaths[owner])
     yield from deaths.values()
+
+
+def _helpers(deaths: Iterable[Trouble]) -> dict[int, Trouble]:
+    """Processes of which ranks say that they lost them: those of their loaders."""
+    return {int(number): it for it in deaths for number in _PID.findall(it.said)}
+
+
+def _of_helper(it: Trouble, of_helpers: Mapping[int, Trouble]) -> Trouble:
+    """A process that the kernel killed is the rank's that says so, if it is of its host."""
+    owner = of_helpers.get(it.pid) if it.pid is not None and it.kind == "killed" else None
+    if owner is None or not (it.host is None or owner.host is None or on_one_host(it.host, owner.host)):
+        return it
+    return replace(it, rank=owner.rank)
 
 
 _TELLING = {"cause": 0, "sign": 1, "victim": 2, "outside": 3}
@@ -271,9 +311,23 @@ def _placed(it: Trouble, state: RunState) -> Trouble:
             own = {rank.rank for rank in there if rank.pid == it.pid}
         if len(own) == 1:
             it = replace(it, rank=own.pop())
+    if _is_strangers(it, state):
+        it = replace(it, weight="sign")
     known = state.ranks.get(it.rank) if it.rank is not None else None
     is_told = known is not None and known.host not in (None, "localhost")
     return replace(it, host=known.host) if it.host is None and is_told and known else it
+
+
+def _is_strangers(it: Trouble, state: RunState) -> bool:
+    """Whether the kernel killed what is no rank, nor by its name may be one of which no number is known.
+
+    Memory was short on that host, and that is all that it says.
+    """
+    if it.rank is not None or it.kind != "killed" or it.pid is None:
+        return False
+    there = [rank for rank in state.ranks.values() if on_one_host(it.host, rank.host)]
+    are_known = bool(there) and all(rank.pid is not None for rank in there)
+    return are_known or _OF_TRAINING.search(it.said) is None
 
 
 def _as_known(found: Iterable[Trouble], state: RunState) -> Iterator[Trouble]:

@@ -84,7 +84,7 @@ def trouble_of(fault: Fault | Event, overrides: Xid | None = None) -> Trouble | 
         t=fault.t,
         earliest_t=_number(details["earliest_t"]) if "earliest_t" in details else fault.t,
         rank=fault.rank,
-        host=fault.host if fault.host != "localhost" else None,
+        host=_host(fault),
         attempt=fault.attempt,
         source=fault.source,
         pid=_whole(details.get("pid")),
@@ -92,6 +92,12 @@ def trouble_of(fault: Fault | Event, overrides: Xid | None = None) -> Trouble | 
         is_root=details.get("root") is True,
         waited_s=ran_ms / 1000 if isinstance(ran_ms, int) else None,
     )
+
+
+def _host(fault: Fault | Event) -> str | None:
+    """Where it happened; that a node's failure ended a job is told by another node, the job's first one."""
+    by_another = fault.details.get("job") and _DIED_THERE in str(fault.details.get("why"))
+    return None if by_another or fault.host == "localhost" else fault.host
 
 
 _EVENTS = {"exception": "exception", "signal": "signal", "ckpt_failed": "checkpoint_failed"}
@@ -105,7 +111,7 @@ def _exception(details: Details) -> _Said:
     if kind is None:
         return _exit(details)
     said = f"{kind}: {message}" if message else str(kind)
-    if str(kind) == "KeyboardInterrupt":
+    if str(kind) == "KeyboardInterrupt" or str(kind).endswith("SignalException"):
         return said, "outside"
     at = _AT.search(str(details.get("frame") or ""))
     place = f" (at {at[1].rpartition('/')[2]}:{at[2]})" if at else ""
