@@ -18,6 +18,8 @@ from train_ledger.render import ranks_in_brief
 
 __all__ = ["answered"]
 
+_STACKS = "train-ledger stacks"
+
 
 def answered(seen: Seen, found: Diagnosis, lost_s: float | None = None) -> Diagnosis:
     """The diagnosis as people get it; `lost_s` is how long nothing was done, where that is known better."""
@@ -43,8 +45,9 @@ def _as_here(seen: Seen, told: Diagnosis) -> HangAnswer | None:
     state, folder = seen.state, str(seen.run_dir.path)
     is_needless = bool(told.ranks or told.hosts) or state.state in ("stopped", "finished")
     kept = (it for it in details.next if not (is_needless and it.why == WHO_STANDS_WHERE))
-    stacks = shlex.join(["train-ledger", "stacks", folder])
-    here = (replace(it, command=stacks) if it.command == "train-ledger stacks" else it for it in kept)
+    stacks = f"{_STACKS} {shlex.quote(folder)}"
+    are_known = any(it.pid is not None for it in state.ranks.values())  # the verb finds processes by these
+    here = (replace(it, command=stacks) if are_known and it.command == _STACKS else it for it in kept)
     return replace(details, next=tuple(here))
 
 

@@ -154,6 +154,13 @@ def test_stacks_are_advised_of_this_run_and_where_nobody_is_named(run: RunDir) -
     assert not [it for it in found.details.next if it.why == why]
 
 
+def test_of_a_run_whose_processes_no_file_tells_the_stacks_are_of_this_host(run: RunDir) -> None:
+    put_log(run, STEPS, T + 101)
+    found = diagnose(run, Config(), at=T + 400)
+    assert isinstance(found.details, HangAnswer)
+    assert "train-ledger stacks" in [it.command for it in found.details.next]
+
+
 def test_ranks_that_never_wrote_a_line_are_told_by_their_numbers(run: RunDir) -> None:
     ranks = waiting(run)
     run.signals_of(7).unlink()
