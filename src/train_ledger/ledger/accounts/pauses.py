@@ -104,13 +104,6 @@ class Pauses:
             total += max(0, min(until_us, until if until is not None else until_us) - max(since, since_us))
         return total
 
-    def open_since_us(self, since_us: int, until_us: int) -> int | None:
-        """When the one began that has no end by `until_us`; None where there is none."""
-        for since, until in reversed(self._spans):
-            if since_us <= since <= until_us and (until is None or until > until_us):
-                return since
-        return None
-
     @property
     def usual_us(self) -> float:
         """The median duration; 0 where none ended."""
