@@ -128,7 +128,9 @@ def test_the_bubble_beside_that_of_the_schedule(tmp_path: Path) -> None:
     out = invoke("breakdown", path, "--pipeline-stages", 4, "--micro-batches", 16)[1]
     assert "rank 0: the schedule alone idles 15.8% of a step; here +13.2%: stages out of balance" in out
     out = invoke("breakdown", path, "--pipeline-stages", 4, "--micro-batches", 4)[1]
-    assert "the schedule alone idles 42.9% of a step; here -13.9%: it computes longer than the others, or" in out
+    assert (
+        "the schedule alone idles 42.9% of a step; here -13.9%: it computes longer than the others, or" in out
+    )
     status, _, err = invoke("breakdown", path, "--pipeline-stages", 4)
     assert status == 2
     assert "are given together" in err

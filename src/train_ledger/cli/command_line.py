@@ -32,8 +32,8 @@ from train_ledger.cli.lint import lint
 from train_ledger.cli.note import note
 from train_ledger.cli.nsys import nsys
 from train_ledger.cli.postmortem import postmortem
-from train_ledger.cli.rank import rank
 from train_ledger.cli.preflight import preflight
+from train_ledger.cli.rank import rank
 from train_ledger.cli.read import read
 from train_ledger.cli.report import report
 from train_ledger.cli.respond import respond

@@ -78,6 +78,14 @@ def _strip(answer: Answer) -> Strip:
 def _figures(answer: Answer) -> Iterable[tuple[str, str | None]]:
     yield "effective", ", ".join(_effective(answer["effective"])) or None
     yield "steps", f"{answer['steps']:,} that count" + _each(answer["step_time_s"])
+    yield (
+        "data",
+        ", ".join(
+            f"{per_s:,.0f} {name.removeprefix('consumed_')} a second"
+            for name, per_s in answer["consumed_per_s"].items()
+        )
+        or None,
+    )
     yield "MFU", None if answer["mfu"] is None else f"{answer['mfu']:.1f} %, mean over the steps that count"
     yield "cost", _cost(answer)
     yield "saves", _saves(answer["checkpointing"])
@@ -116,7 +124,8 @@ def _saves(saving: Mapping[str, Any]) -> str | None:
 def _interrupted(answer: Answer) -> str:
     count = len(answer["interruptions"])
     between = "" if answer["mtbi_s"] is None else f", {_long(answer['mtbi_s'])} of use between them"
-    return f"{count}{between}"
+    causes = ", ".join(f"{it['count']} × {it['cause']}" for it in answer["causes"])
+    return f"{count}{between}" + (f": {causes}" if causes else "")
 
 
 def _stops(answer: Answer) -> list[Section]:

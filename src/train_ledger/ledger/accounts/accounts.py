@@ -13,6 +13,7 @@ from train_ledger.ledger.accounts.history import History
 from train_ledger.ledger.accounts.known import Known
 from train_ledger.ledger.accounts.laps import RunLap, to_us
 from train_ledger.ledger.accounts.pieces import Piece, Row
+from train_ledger.ledger.accounts.rates import rate_of
 from train_ledger.ledger.accounts.records import CATEGORIES, Accounts, Span
 from train_ledger.ledger.accounts.recovering import interruption_of, recovery_of
 from train_ledger.ledger.accounts.saving import checkpointing
@@ -111,6 +112,7 @@ def _accounts(known: Known, pieces: Sequence[Piece], since_us: int, until_us: in
         mfu=_mfu(known, since_us),
         steps=sum(max(0, keep - lap.base) for lap, keep in zip(known.laps, known.keep, strict=True)),
         step_time_s=_step_time_s(known.laps),
+        consumed_per_s={} if (rate := rate_of(known.history)) is None else {rate.field: rate.per_s},
         interruptions=tuple(interruption_of(it) for it in stops),
         recoveries=tuple(back for it in stops if (back := recovery_of(it)) is not None),
         mtbi_s=useful_s / len(stops) if stops else None,

@@ -108,11 +108,12 @@ class Accounts:
     """Where the time and the GPU-hours of a run went, from `since_t` to `until_t`.
 
     `seconds` maps each of `CATEGORIES` to its seconds; in whole microseconds they sum to `wall_s` exactly.
-    `gpu_hours` is the same
-    in GPU-hours, by the world size at each time; None where it was not known or the ranks have no GPU.
-    `effective` maps a window ("1h", "24h", "run") to the productive share of it, dead time counted as lost.
-    `mtbi_s` is the mean time between interruptions: the time that was not lost over their number. `mfu` is
-    the mean of the reported MFU in percent over productive time. `spans` are in the order of time, no gaps.
+    `gpu_hours` is the same in GPU-hours, by the world size at each time; None where it was not known or the
+    ranks have no GPU. `effective` maps a window ("1h", "24h", "run") to the productive share of it, dead time
+    counted as lost. `mtbi_s` is the mean time between interruptions: the time that was not lost over their
+    number. `mfu` is the mean of the reported MFU in percent over productive time. `consumed_per_s` is how much
+    of consumed_tokens or consumed_samples the newest attempt adds in a second. `spans` are in the order of
+    time, no gaps.
     """
 
     run: str
@@ -128,6 +129,7 @@ class Accounts:
     mfu: float | None = None
     steps: int = 0
     step_time_s: float | None = None
+    consumed_per_s: Mapping[str, float] = field(default_factory=dict)
     interruptions: tuple[Interruption, ...] = ()
     recoveries: tuple[Recovery, ...] = ()
     mtbi_s: float | None = None
