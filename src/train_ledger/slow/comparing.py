@@ -23,6 +23,9 @@ __all__ = ["NEWEST", "Baseline", "compared", "of_baseline", "since_step"]
 NEWEST = 400
 _BEFORE_STEPS = 200
 _FEWEST_STEPS = 10
+_FEWEST_CHANGED = 8
+"""Behind a change that was found: so few steps of 40 s where they were of 12 s have taken five minutes."""
+
 _SLOWER = 1.05
 _QUARTER_SLOWER = 1.02
 
@@ -86,7 +89,7 @@ def _cut_at(newest: StepTable, found: Onset, alerts: Alerts) -> View | None:
     before, now = newest.between(None, found.between[0] - 1), newest.between(found.step, None)
     if found.shape == "ramp":
         now = now.newest(max(2 * _FEWEST_STEPS, len(now.steps) // 4))
-    if not (_has_steps(before) and _has_steps(now)):
+    if not (_has_steps(before) and _has_steps(now, _FEWEST_CHANGED)):
         return None
     view = _view(now, before, _steps_in_words(before), alerts)
     return replace(view, onset=found) if view.slower else None
@@ -150,8 +153,8 @@ def _told(series: Floats) -> Floats:
     return told
 
 
-def _has_steps(table: StepTable) -> bool:
-    return int(np.isfinite(step_times(table)).sum()) >= _FEWEST_STEPS
+def _has_steps(table: StepTable, fewest: int = _FEWEST_STEPS) -> bool:
+    return int(np.isfinite(step_times(table)).sum()) >= fewest
 
 
 def _steps_in_words(table: StepTable) -> str:

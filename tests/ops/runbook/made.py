@@ -50,7 +50,10 @@ def stand_ins(folder: Path) -> dict[str, str]:
     """An environment in which a node answers: ssh runs here, and what it would call there is checked."""
     folder.mkdir()
     own = f'exec "{sys.executable}" -m train_ledger'
-    quick = 'case "$1 $2" in "dump "*|"ask "*) set -- "$@" --timeout-s 1;; "trace take") set -- "$@" --wait-s 1;; esac'
+    quick = (
+        'case "$1 $2" in "dump "*|"ask "*) set -- "$@" --timeout-s 1;; '
+        '"trace take") set -- "$@" --wait-s 1;; esac'
+    )
     programs = {
         "train-ledger": f'{quick}\n{own} "$@"',
         "ssh": 'while case "$1" in -*) true;; *) false;; esac; do shift; done\nshift\nexec sh -c "$*"',

@@ -111,9 +111,9 @@ class Accounts:
     `gpu_hours` is the same in GPU-hours, by the world size at each time; None where it was not known or the
     ranks have no GPU. `effective` maps a window ("1h", "24h", "run") to the productive share of it, dead time
     counted as lost. `mtbi_s` is the mean time between interruptions: the time that was not lost over their
-    number. `mfu` is the mean of the reported MFU in percent over productive time. `consumed_per_s` is how much
-    of consumed_tokens or consumed_samples the newest attempt adds in a second. `spans` are in the order of
-    time, no gaps.
+    number. `mfu` is the mean of the reported MFU in percent over productive time. `consumed_per_s` is how
+    much of consumed_tokens or consumed_samples the newest attempt adds in a second. `spans` are in the order
+    of time, no gaps.
     """
 
     run: str

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from train_ledger.ledger.trends.own_work import OF_MAD
 from train_ledger.slow.trace.calls import Call, common_calls
 from train_ledger.slow.trace.intervals import Intervals, nothing, union
 from train_ledger.slow.trace.reading.trace import Trace
@@ -24,6 +23,9 @@ _FEWEST_IN_COMMON = 3
 _MANY_UNCERTAINTIES = 3
 _MOST_OF_ALL = 2 / 3
 _FEWEST_TO_BLAME = 3
+
+_OF_MAD = 1.4826
+"""Times a median deviation is a standard deviation; its own, so that a trace is read without the ledger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,7 @@ def arrivals(traces: Mapping[int, Trace]) -> Arrivals:
     left -= np.nanmedian(left, axis=0)
     takes_part = np.logical_not(np.isnan(ends).all(axis=1)).tolist()
     worst = np.nanmedian(np.abs(left[takes_part]), axis=1).max()
-    uncertainty_ns = int(np.ceil(OF_MAD * worst))
+    uncertainty_ns = int(np.ceil(_OF_MAD * worst))
     told = _straggling(common, ranks, starts, _MANY_UNCERTAINTIES * uncertainty_ns)
     return Arrivals(
         {rank: told[rank] if part else None for rank, part in zip(ranks, takes_part, strict=True)},
