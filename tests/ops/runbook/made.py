@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import stat
 import sys
@@ -43,7 +44,18 @@ def run_in_which(alert: str, folder: Path) -> RunDir:
     now = time.time()
     moved = faulty_day(kind, 1, _HOURS, start_t=now - _AFTER_S - (day.truth.earliest_t - day.start_t))
     told = itertools.takewhile(lambda it: it.at <= now, moved.told)
-    return write_day(folder, replace(moved, told=told))
+    run_dir = write_day(folder, replace(moved, told=told))
+    alert = {"name": alert, "level": "page", "labels": {"run": day.name}, "fired_t": now, "summary": alert}
+    incident = {
+        "id": "20261130T031205Z-Page",
+        "run": day.name,
+        "opened_t": now,
+        "members": [{"alert": alert}],
+    }
+    entry = {"t": now, "kind": "incident_opened", "incident": incident["id"], "record": incident}
+    run_dir.ledger.mkdir()
+    run_dir.journal.write_text(json.dumps(entry) + "\n")
+    return run_dir
 
 
 def stand_ins(folder: Path) -> dict[str, str]:

@@ -29,6 +29,7 @@ _WANTED = re.compile(
 ).search
 _COARSE = (
     b"CCL",
+    b"Exception in thread ",
     b"ecorder",
     b"dump signal",
     b"TORCH_",

@@ -15,7 +15,7 @@ from train_ledger.sources.lines.log_line import LogLine
 
 __all__ = ["MARKS", "Raised", "Tracebacks"]
 
-MARKS: tuple[bytes, ...] = (b"Traceback (most recent call last)",)
+MARKS: tuple[bytes, ...] = (b"Traceback (most recent call last)", b"Exception in thread ")
 
 _START = "Traceback (most recent call last)"
 _RAISED = re.compile(
@@ -25,6 +25,9 @@ _RAISED = re.compile(
 _GLUED = ("]", "}", "^C")
 """What a line that was not ended ends with: a bar, a record, what the terminal shows of Ctrl-C."""
 _LONGEST = 500
+_THREAD = re.compile(r"Exception in thread (.{1,200}?):?$")
+"""What Python prints before the traceback of a thread that is not the main one."""
+
 _FRONT = re.compile(r"([\w.-]{1,80}): ")
 _MOST_OPEN = 4096
 _MOST_HOSTS = 4096
@@ -40,7 +43,8 @@ class Raised:
     """`exception` is "Type: message", the type without its module.
 
     `frame` is the innermost of the user's own code, as printed; the outermost of all where there is none.
-    `in_front` says that its rank stood in front of each line, `is_last` that hardly anything follows it.
+    `in_front` says that its rank stood in front of each line, `is_last` that hardly anything follows it,
+    `thread` which thread beside the main one it ended.
     """
 
     exception: str
@@ -51,11 +55,12 @@ class Raised:
     source: str = ""
     in_front: bool = False
     is_last: bool = False
+    thread: str | None = None
 
     @property
     def ended_its_rank(self) -> bool:
-        """By its front, or because hardly anything follows."""
-        return self.in_front or self.is_last
+        """By its front, or because hardly anything follows; that of a thread ended none."""
+        return self.thread is None and (self.in_front or self.is_last)
 
 
 _Key = tuple[str | None, int | None, int | None]
@@ -68,6 +73,7 @@ class Tracebacks:
         self._found: dict[_Key, tuple[int, Raised]] = {}
         self._open: dict[_Key, str | None] = {}
         self._hosts: set[str] = set()
+        self._threads: dict[_Key, str] = {}
 
     @property
     def wants_more(self) -> bool:
@@ -96,6 +102,9 @@ class Tracebacks:
         """One line, its number, and whether its rank stood in front; returns the exception it completes."""
         key = (line.host, line.rank, line.local_rank)
         text = line.text.rstrip()
+        if (thread := _THREAD.match(text)) is not None and len(self._threads) < _MOST_OPEN:
+            self._threads[key] = thread[1]
+            return None
         if _begins(text):
             if line.host is not None and len(self._hosts) < _MOST_HOSTS:
                 self._hosts.add(line.host)
@@ -110,13 +119,16 @@ class Tracebacks:
             if call.startswith("File ") and (is_own or self._open[key] is None):
                 self._open[key] = call
             return None
-        frame = self._open.pop(key)
+        frame, thread_name = self._open.pop(key), self._threads.pop(key, None)
         if (match := _RAISED.match(text)) is None:
             return None
         message = f": {match[2]}" if match[2] else ""
         exception = (match[1].rpartition(".")[2] + message)[:_LONGEST]
-        raised = Raised(exception, line.rank, line.local_rank, line.host, frame, source, in_front)
-        self._found[key] = (number, raised)
+        raised = Raised(
+            exception, line.rank, line.local_rank, line.host, frame, source, in_front, thread=thread_name
+        )
+        if thread_name is None or key not in self._found:
+            self._found[key] = (number, raised)
         return raised
 
     def _is_wanted(self, key: _Key, number: int) -> bool:
@@ -124,6 +136,8 @@ class Tracebacks:
         if key not in self._found:
             return True
         before, it = self._found[key]
+        if it.thread is not None:
+            return True
         is_of_command = it.exception.startswith("CalledProcessError")
         return is_of_command or (not it.in_front and number - before > _CHAIN)
 

@@ -7,12 +7,13 @@ bare lines where C++ printed them. That the launcher raises because a rank died 
 
 from __future__ import annotations
 
+import math
 import re
 import signal
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
-from train_ledger.facts import Fact, Fault
+from train_ledger.facts import Event, Fact, Fault
 from train_ledger.sources.lines.log_line import LogLine
 from train_ledger.sources.logs.traceback import MARKS, Raised, Tracebacks
 from train_ledger.sources.logs.watchdog import peer_gone
@@ -129,6 +130,11 @@ def _of(raised: Raised, line: LogLine) -> Iterable[Fact]:
         **more,
     }
     told = {key: value for key, value in details.items() if value is not None}
+    if raised.thread is not None:  # beside the training, which goes on or says itself what ended it
+        told |= {"thread": raised.thread, "fatal": False}
+        t = math.nan if line.t is None else line.t
+        yield Event(t, "exception", raised.rank, host=raised.host, source=raised.source, details=told)
+        return
     yield Fault(line.t, code, raised.rank, host=raised.host, source=raised.source, details=told)
 
 
