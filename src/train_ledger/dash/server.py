@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import ipaddress
 import socket
 
 __all__ = ["AddressUnusableError", "listening", "shown_address"]
@@ -54,8 +55,10 @@ def _why(error: OSError) -> str:
 
 
 def shown_address(server: socket.socket) -> str:
-    """The URL at which a listening socket can be reached."""
+    """The URL at which a listening socket can be reached; of all addresses the host's name stands for one."""
     host, port = server.getsockname()[:2]
+    if ipaddress.ip_address(host).is_unspecified:
+        host = socket.gethostname()
     return f"http://{_shown(host, port)}"
 
 

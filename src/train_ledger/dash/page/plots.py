@@ -178,6 +178,6 @@ def _ends(strip: Strip) -> tuple[float, float]:
     are a tenth of the middle apart at least.
     """
     told = strip.cells[~np.isnan(strip.cells)]
-    low, middle, high = (float(it) for it in np.quantile(told, (0.01, 0.5, 0.999)))
+    low, middle, high = (float(it) for it in np.quantile(told, (0.01, 0.5, 0.99)))
     margin = abs(middle) * _NARROWEST / 2
     return (low, high) if high - low > 2 * margin else (middle - margin, middle + margin)

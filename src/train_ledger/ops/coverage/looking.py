@@ -22,6 +22,13 @@ __all__ = ["coverage"]
 _LONG_AGO_S = 3600.0
 
 
+def _of_run(text: str, path: str) -> str:
+    """The advice with the run's own path in it: in Python as a string, in a shell as a word."""
+    for quoted in ("'RUN'", '"RUN"'):
+        text = text.replace(quoted, repr(path))
+    return text.replace("RUN", shlex.quote(path))
+
+
 def coverage(run_dir: RunDir, config: Config, *, at: float | None = None) -> Coverage:
     """Which causes could be told by what arrives, as known at `at` (unix seconds; None: now).
 
@@ -93,7 +100,7 @@ def _of_signals(
         rest = [row.cause for row in ROWS if any(name in group for group in row.needs)]
         resting = tuple(cause for cause in rest if cause not in needless)
         if resting:
-            get = signal.get.replace("RUN", shlex.quote(str(run_dir.path)))
+            get = _of_run(signal.get, str(run_dir.path))
             yield SignalCoverage(name, signal.what, arriving[name], resting, get)
 
 

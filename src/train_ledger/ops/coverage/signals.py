@@ -34,14 +34,15 @@ class Signal:
 
 
 _START = (
-    "call train_ledger.start(RUN) on every rank before init_process_group, and monitor.step() after each step"
+    "call train_ledger.start('RUN') on every rank before init_process_group, "
+    "and monitor.step() after each step"
 )
-_TIMED = "call train_ledger.start(RUN) with collectives left on (the default), before init_process_group"
+_TIMED = "call train_ledger.start('RUN') with collectives left on (the default), before init_process_group"
 _PHASE = "wrap it in monitor.phase({!r}), or use the integration of your trainer"
 _RECORD = "train-ledger export RUN --record-hardware on every node (dcgm-exporter: [dcgm] url)"
 _KERNEL = "train-ledger export RUN --record-hardware on every node, as a user who may read the kernel log"
 _MEMORY = (
-    "call train_ledger.start(RUN) on ranks with a GPU: torch.cuda.memory_stats() is read after each step"
+    "call train_ledger.start('RUN') on ranks with a GPU: torch.cuda.memory_stats() is read after each step"
 )
 
 
@@ -88,7 +89,7 @@ _SIGNALS = (
         "ranks",
         "Flight Recorder: on in every rank's environment, its dumps in RUN/comm_traces",
         "who did not come to which collective cannot be told",
-        "call train_ledger.start(RUN) before init_process_group, which sets it; else export "
+        "call train_ledger.start('RUN') before init_process_group, which sets it; else export "
         "TORCH_FR_BUFFER_SIZE=20000 TORCH_NCCL_DUMP_ON_TIMEOUT=1 "
         "TORCH_FR_DUMP_TEMP_FILE=RUN/comm_traces/rank_ for every rank",
     ),
@@ -98,7 +99,7 @@ _SIGNALS = (
         "ranks",
         "stacks: ranks whose process is known and can be asked",
         "in which line of its code a rank stands cannot be told",
-        "call train_ledger.start(RUN) on every rank; train-ledger stacks RUN --launcher ssh takes them",
+        "call train_ledger.start('RUN') on every rank; train-ledger stacks RUN --launcher ssh takes them",
     ),
     Signal(
         "processes",
@@ -138,7 +139,7 @@ _SIGNALS = (
         "run",
         "parallelism in run.json",
         "which ranks do the same work is guessed",
-        'train_ledger.start(RUN, parallelism={"dp": …, "tp": …, "pp": …})',
+        'train_ledger.start("RUN", parallelism={"dp": …, "tp": …, "pp": …})',
     ),
     _field("loss", "that the loss is not finite cannot be told", "monitor.step(n, loss=…)", "run"),
     _field("grad_norm", "a spike of the gradients cannot be told", "monitor.step(n, grad_norm=…)", "run"),
