@@ -8,9 +8,7 @@ from collections.abc import Callable
 __all__ = ["wait_until"]
 
 
-def wait_until(
-    holds: Callable[[], object], timeout_s: float = 30.0
-) -> None:
+def wait_until(holds: Callable[[], object], timeout_s: float = 30.0) -> None:
     """Fails where it does not hold within a time that a loaded machine does not need either."""
     deadline = time.monotonic() + timeout_s
     while not holds():
