@@ -13,7 +13,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from typing import Any
 import pytest
 
 from train_ledger.chaos.servers import free_port
+from waiting import wait_until
 
 pytest.importorskip("torch", reason="torch is not installed")
 pytestmark = pytest.mark.slow
@@ -60,7 +60,7 @@ class Shell:
         assert self._process.stdin is not None
         self._process.stdin.write(f"{line}\ntouch {over}\n")
         self._process.stdin.flush()
-        wait_until(over.exists, command)
+        wait_for(over.exists, command)
         return said.read_text() if said.exists() else ""
 
     def close(self) -> None:
@@ -76,11 +76,8 @@ class Shell:
         self._process.wait(timeout=20)
 
 
-def wait_until(holds: Callable[[], bool], what: str, timeout_s: float = 90.0) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not holds():
-        assert time.monotonic() < deadline, f"in vain: {what}"
-        time.sleep(0.1)
+def wait_for(holds: Callable[[], bool], what: str) -> None:
+    wait_until(holds, 90.0, f"for: {what}")
 
 
 def steps(run: Path, rank: int) -> int:
@@ -146,9 +143,9 @@ def test_the_tutorial_as_it_stands(tmp_path: Path, shell: Shell, browser: Any) -
     typed = iter(command.replace("9467", port) for command in COMMANDS)
 
     shell.type(next(typed))  # torchrun
-    wait_until(lambda: steps(run, 3) > 5, "four ranks train")
+    wait_for(lambda: steps(run, 3) > 5, "four ranks train")
     shell.type(next(typed))  # watch
-    wait_until(lambda: steps(run, 3) > 25, "they go on")
+    wait_for(lambda: steps(run, 3) > 25, "they go on")
     assert "nothing wrong" in shell.type(next(typed))  # top
     assert "could not be told" in shell.type(next(typed))  # coverage
 
@@ -156,7 +153,7 @@ def test_the_tutorial_as_it_stands(tmp_path: Path, shell: Shell, browser: Any) -
 
     assert next(typed) == "touch storage_is_down"
     shell.type("touch storage_is_down")
-    wait_until(lambda: "verdict" in kinds(run), "a verdict")
+    wait_for(lambda: "verdict" in kinds(run), "a verdict")
     if page is not None:
         page.shows("culprit: rank 2", APPEARS_WITHIN_S)
         page.pictured(Path(os.environ.get("TRAIN_LEDGER_SCREENSHOTS") or tmp_path / "images"))
@@ -169,7 +166,7 @@ def test_the_tutorial_as_it_stands(tmp_path: Path, shell: Shell, browser: Any) -
     assert next(typed) == "rm storage_is_down"
     before = steps(run, 0)
     shell.type("rm storage_is_down")
-    wait_until(lambda: steps(run, 0) > before + 5, "steps go on")
+    wait_for(lambda: steps(run, 0) > before + 5, "steps go on")
     if page is not None:
         page.shows("nothing wrong", 60.0)
     assert "productive" in shell.type(next(typed))  # account

@@ -8,9 +8,9 @@ from collections.abc import Callable
 __all__ = ["wait_until"]
 
 
-def wait_until(holds: Callable[[], object], timeout_s: float = 30.0) -> None:
+def wait_until(holds: Callable[[], object], timeout_s: float = 30.0, what: str = "") -> None:
     """Fails where it does not hold within a time that a loaded machine does not need either."""
     deadline = time.monotonic() + timeout_s
     while not holds():
-        assert time.monotonic() < deadline, "waited in vain"
+        assert time.monotonic() < deadline, f"waited in vain {what}".rstrip()
         time.sleep(0.02)

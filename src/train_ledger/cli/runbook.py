@@ -151,7 +151,7 @@ def _short(text: str) -> str:
 
 
 def _one(section: Section, places: Places) -> Iterator[str]:
-    from train_ledger.ops.runbook import filled
+    from train_ledger.ops.runbook import filled, unfilled
 
     text = filled(section.text, places)
     yield f"{section.alert}"
@@ -159,16 +159,9 @@ def _one(section: Section, places: Places) -> Iterator[str]:
     for line in text.splitlines():
         if line.strip() not in ("```sh", "```"):
             yield line.replace("**", "")
-    unknown = [word for word in ("RUN", "HOST", "RANK") if _stays(text, word)]
-    if unknown:
+    if unknown := unfilled(text):
         yield ""
         yield f"{', '.join(unknown)}: put in by hand what the message names, or give --run, --host, --rank."
-
-
-def _stays(text: str, word: str) -> bool:
-    import re
-
-    return re.search(rf"\b{word}\b", text) is not None
 
 
 def _card(card: tuple[CardLine, ...]) -> Iterator[str]:

@@ -6,8 +6,9 @@ from its journal.
 
 from __future__ import annotations
 
-import time
+import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from train_ledger.config import Config
@@ -24,7 +25,6 @@ __all__ = ["Following"]
 
 _WHOLE_BYTES = 96 << 20
 _LOGS_WHOLE_BYTES = 2 << 20
-_JOURNAL_EVERY_S = 3.0
 _TAIL = 200
 
 
@@ -45,7 +45,7 @@ class Following:
         self._judge = Judge(RULES, config)
         self._heard_t: float | None = None
         self._was_caught_up = False
-        self._journal_due_s = 0.0
+        self._journal_bytes = -1
         self._journal: tuple[Mapping[str, Any], ...] = ()
         self._incidents = recall((), config.alerts).incidents
         self._begin(run)
@@ -85,12 +85,21 @@ class Following:
         )
 
     def _read_journal(self) -> None:
-        if time.monotonic() < self._journal_due_s:
+        size = _size(self._run_dir.journal)
+        if size == self._journal_bytes:  # it only ever grows
             return
-        self._journal_due_s = time.monotonic() + _JOURNAL_EVERY_S
+        self._journal_bytes = size
         entries = journal.read(self._run_dir.journal).entries
         self._incidents = recall(entries, self._config.alerts).incidents
         self._journal = tuple(entries[-_TAIL:])
 
     def close(self) -> None:
         self._files.close()
+
+
+def _size(path: Path) -> int:
+    """In bytes; 0 where there is none, or it is not to be seen, which reading it will say."""
+    try:
+        return os.path.getsize(path)
+    except OSError:
+        return 0

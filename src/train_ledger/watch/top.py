@@ -7,7 +7,7 @@ is most to say, and the open alerts. Everything from a log is made harmless.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import median
 
 from rich.columns import Columns
@@ -15,7 +15,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from train_ledger.dash.page.view import PageView, RankRow, Totals, headline, rank_rows, worst_first
+from train_ledger.dash.page.view import RANK_WORDS, PageView, RankRow, Totals, headline, rank_rows
 from train_ledger.ledger import RankState, RunState
 from train_ledger.render import duration, harmless
 
@@ -115,16 +115,13 @@ def _ranks(rows: Sequence[RankRow], state: RunState, most: int) -> RenderableTyp
 
 def _most_to_say(rows: Sequence[RankRow]) -> list[RankRow]:
     """Those in trouble first; then those that work longest beyond their peers, which drag the others."""
-    work = {row.rank.rank: row.rank.values.get("compute_s", 0.0) for row in rows}
-    by_work = sorted(rows, key=lambda row: -_finite(work[row.rank.rank]))
+    by_work = sorted(rows, key=lambda row: -_finite(row.rank.values.get("compute_s", 0.0)))
     return worst_first_of(by_work)
 
 
 def worst_first_of(rows: list[RankRow]) -> list[RankRow]:
     """By the word, and among equal words in the order in which they come."""
-    place = {row.rank.rank: number for number, row in enumerate(rows)}
-    words = {word: number for number, word in enumerate(dict.fromkeys(row.word for row in worst_first(rows)))}
-    return sorted(rows, key=lambda row: (words[row.word], place[row.rank.rank]))
+    return sorted(rows, key=lambda row: RANK_WORDS.index(row.word))
 
 
 def _cells(row: RankRow, state: RunState, fields: Sequence[str]) -> Iterator[Text]:
@@ -190,8 +187,8 @@ def _largest(values: Values, field: str) -> float | None:
     return max(_told(values, field), default=None)
 
 
-def _or_none(value: float | None, said: object) -> str:
-    return "–" if value is None or not callable(said) else str(said(value))
+def _or_none(value: float | None, said: Callable[[float], str]) -> str:
+    return "–" if value is None else said(value)
 
 
 def _gibibytes(value: float) -> str:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 
 from train_ledger.dash.page.markup import Safe, element, join, table
-from train_ledger.dash.page.view import PageView, headline
+from train_ledger.dash.page.view import Headline, PageView, headline
 from train_ledger.render import duration
 
 __all__ = ["overview", "overview_parts", "together"]
@@ -44,8 +44,9 @@ def overview(rows: Sequence[Row]) -> str:
 
 def overview_parts(rows: Sequence[Row]) -> Mapping[str, Safe]:
     """The HTML of each part by its name."""
-    told = sorted(rows, key=lambda row: (_TONES.index(headline(row[1]).tone), row[1].state.run))
-    troubled = sum(headline(view).tone == "trouble" for _, view in rows)
+    told = [(headline(view), address, view) for address, view in rows]
+    told.sort(key=lambda row: (_TONES.index(row[0].tone), row[2].state.run))
+    troubled = sum(first.tone == "trouble" for first, _, _ in told)
     mark = f"✖ {troubled} of " if troubled else ""
     headings = ("run", "", "state", "step", "a step takes", "last step", "ranks", "alerts")
     return {
@@ -54,8 +55,8 @@ def overview_parts(rows: Sequence[Row]) -> Mapping[str, Safe]:
     }
 
 
-def _row(address: str, view: PageView) -> Safe:
-    state, first = view.state, headline(view)
+def _row(first: Headline, address: str, view: PageView) -> Safe:
+    state = view.state
     pages = sum(alert.level == "page" for alert in view.alerts)
     records = len(view.alerts) - pages
     ranks = f"{len(state.ranks)}" + (f" of {state.world_size}" if state.world_size else "")

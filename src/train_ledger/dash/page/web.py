@@ -100,7 +100,7 @@ def _routes(run: RunPage, interval_s: float, ending: Event) -> list[BaseRoute]:
 
 
 def _routes_of_all(pages: Sequence[RunPage], interval_s: float, ending: Event) -> list[BaseRoute]:
-    stream = Stream(interval_s, ending)
+    stream, exposition = Stream(interval_s, ending), Exposition(Config())
 
     def rows() -> list[tuple[str, PageView]]:
         return [(f"runs/{number}/", page.source()) for number, page in enumerate(pages)]
@@ -112,7 +112,6 @@ def _routes_of_all(pages: Sequence[RunPage], interval_s: float, ending: Event) -
         return stream.answer(request, lambda: (time.time(), overview_parts(rows())))
 
     async def metrics(request: Request) -> Response:
-        exposition = Exposition(Config())
         texts = [exposition.text_of_run(page.source().state) for page in pages]
         return PlainTextResponse(together(texts))
 

@@ -5,8 +5,9 @@ Points are least, mean and largest of a bin, so that a spike of one step is seen
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -147,9 +148,9 @@ _NEWEST = 8
 _CLEARLY = 0.05
 
 
-def _strips(rows: Rows, fields: Sequence[str], order: object) -> Iterable[Strip]:
+def _strips(rows: Rows, fields: Sequence[str], order: Callable[[str], Any]) -> Iterable[Strip]:
     means = rows.means()
-    by_name = sorted(range(len(rows.names)), key=lambda place: order(rows.names[place]))  # type: ignore[operator]
+    by_name = sorted(range(len(rows.names)), key=lambda place: order(rows.names[place]))
     names = [rows.names[place] for place in by_name]
     for place, name in enumerate(fields):
         cells = means[place][by_name]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from train_ledger.ops.runbook.book import LANGUAGES, RUNBOOK, Book, Section, language_of, runbook
 from train_ledger.ops.runbook.card import CardLine, card
-from train_ledger.ops.runbook.places import Places, filled, places_of
+from train_ledger.ops.runbook.places import Places, filled, places_of, unfilled
 
 __all__ = [
     "LANGUAGES",
@@ -18,4 +18,5 @@ __all__ = [
     "language_of",
     "places_of",
     "runbook",
+    "unfilled",
 ]

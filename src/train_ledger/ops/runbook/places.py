@@ -16,7 +16,7 @@ from train_ledger.ledger import journal
 from train_ledger.ops.hosts import is_host
 from train_ledger.run_dir import RunDir
 
-__all__ = ["Places", "filled", "places_of"]
+__all__ = ["Places", "filled", "places_of", "unfilled"]
 
 _MOST = 4
 """Hosts or ranks for which a command is written out; beyond that the first ones will do."""
@@ -95,6 +95,15 @@ def filled(text: str, places: Places) -> str:
     """
     blocks = _BLOCK.sub(lambda block: _block(block[1], block[2].splitlines(), places), text)
     return _INLINE.sub(lambda span: f"`{next(_commands(span[1], places))}`", blocks)
+
+
+def unfilled(text: str) -> tuple[str, ...]:
+    """Which of RUN, HOST and RANK still stand in it, for want of a place.
+
+    >>> unfilled("`ssh HOST uptime`")
+    ('HOST',)
+    """
+    return tuple(word for word in ("RUN", "HOST", "RANK") if _has(text, word))
 
 
 def _block(indent: str, lines: Sequence[str], places: Places) -> str:
