@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from train_ledger.config import Alerts
-from train_ledger.slow.change import PARTS, changes_of
+from train_ledger.slow.change import FEWEST, PARTS, changes_of
 from train_ledger.slow.history import History
 from train_ledger.slow.suspects.view import Onset, View, step_times
 from train_ledger.slow.table import StepTable
@@ -23,9 +23,6 @@ __all__ = ["NEWEST", "Baseline", "compared", "of_baseline", "since_step"]
 NEWEST = 400
 _BEFORE_STEPS = 200
 _FEWEST_STEPS = 10
-_FEWEST_CHANGED = 8
-"""Behind a change that was found: so few steps of 40 s where they were of 12 s have taken five minutes."""
-
 _SLOWER = 1.05
 _QUARTER_SLOWER = 1.02
 
@@ -89,7 +86,7 @@ def _cut_at(newest: StepTable, found: Onset, alerts: Alerts) -> View | None:
     before, now = newest.between(None, found.between[0] - 1), newest.between(found.step, None)
     if found.shape == "ramp":
         now = now.newest(max(2 * _FEWEST_STEPS, len(now.steps) // 4))
-    if not (_has_steps(before) and _has_steps(now, _FEWEST_CHANGED)):
+    if not (_has_steps(before) and _has_steps(now, FEWEST)):
         return None
     view = _view(now, before, _steps_in_words(before), alerts)
     return replace(view, onset=found) if view.slower else None

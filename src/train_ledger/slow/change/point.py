@@ -16,9 +16,11 @@ import numpy as np
 from train_ledger.slow.change.rank_test import best_cut, rank_test
 from train_ledger.slow.table.step_table import Flags, Floats, Ints
 
-__all__ = ["Change", "change"]
+__all__ = ["FEWEST", "Change", "change"]
 
-_FEWEST = 8
+FEWEST = 8
+"""Steps on either side of a change, at least: so few of 40 s have taken five minutes already."""
+
 _Z = 4.5
 """So far apart by chance are the sides of the best of a thousand cuts once in a hundred rows."""
 
@@ -69,7 +71,7 @@ def change(
     """
     told = np.isfinite(series) if wanted is None else np.isfinite(series) & wanted
     values, numbers = series[told], steps[told]
-    if len(values) < 2 * _FEWEST:
+    if len(values) < 2 * FEWEST:
         return None
     cuts = [0, *sorted(_cuts(values, 0, len(values), effect, least, _DEPTH)), len(values)]
     medians = [float(np.median(values[low:high])) for low, high in pairwise(cuts)]
@@ -88,7 +90,7 @@ def _counts(before: float, after: float, effect: float, least: float) -> bool:
 def _cuts(values: Floats, low: int, high: int, effect: float, least: float, depth: int) -> list[int]:
     """Where the row parts, as far as the parts differ."""
     part = values[low:high]
-    at, z = best_cut(part, _FEWEST)
+    at, z = best_cut(part, FEWEST)
     if z < _Z or not depth:
         return []
     cut = low + at
@@ -162,14 +164,14 @@ def _climbs(parts: list[Floats], rise: float) -> bool:
     climbed = 0.0
     for part in parts:
         third = max(4, len(part) // 3)
-        if len(part) >= 3 * _FEWEST and rank_test(part[:third], part[-third:]) <= _P:
+        if len(part) >= 3 * FEWEST and rank_test(part[:third], part[-third:]) <= _P:
             climbed += _slope(part) * len(part)
     return bool(climbed * np.sign(rise) > _CLIMBS * abs(rise))
 
 
 def _ramp(values: Floats, numbers: Ints, p: float) -> Change:
     """The row as a level that begins to climb: at which step, and up to where."""
-    places = np.unique(np.linspace(_FEWEST, len(values) - _FEWEST, _PAIRS).astype(int))
+    places = np.unique(np.linspace(FEWEST, len(values) - FEWEST, _PAIRS).astype(int))
     costs = np.empty(len(places))
     index = np.arange(len(values))
     for number, place in enumerate(places):
@@ -182,6 +184,6 @@ def _ramp(values: Floats, numbers: Ints, p: float) -> Change:
     likely = places[costs - costs[best] <= _LIKELY * scale]
     start = int(places[best])
     before = float(np.median(values[:start]))
-    after = float(np.median(values[-max(_FEWEST, (len(values) - start) // 4) :]))
+    after = float(np.median(values[-max(FEWEST, (len(values) - start) // 4) :]))
     between = (int(numbers[likely[0]]), int(numbers[likely[-1]]))
     return Change(int(numbers[start]), between, before, after, "ramp", p)
