@@ -9,6 +9,7 @@ import json
 import os
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ class Sentences(torch.utils.data.Dataset[dict[str, torch.Tensor]]):
 
 def model() -> LlamaForCausalLM:
     torch.manual_seed(3)
-    return LlamaForCausalLM(
+    return SlowlySaved(
         LlamaConfig(
             vocab_size=50,
             hidden_size=16,
@@ -45,6 +46,12 @@ def model() -> LlamaForCausalLM:
             max_position_embeddings=32,
         )
     )
+
+
+class SlowlySaved(LlamaForCausalLM):
+    def save_pretrained(self, *args: Any, **kwargs: Any) -> Any:
+        time.sleep(1)
+        return super().save_pretrained(*args, **kwargs)
 
 
 def trainer(folder: Path, callbacks: list[Any], **arguments: Any) -> Trainer:

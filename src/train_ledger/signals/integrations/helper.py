@@ -7,6 +7,7 @@ What the library raises ends the process, and its last line on stderr tells the 
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import importlib
 import json
@@ -15,12 +16,13 @@ import os
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from train_ledger.signals.telling.helper_process import ABSENT
 
-__all__ = ["Steps", "library", "tagged"]
+__all__ = ["Steps", "library", "say_why", "tagged"]
 
 _LINGER_S = 300.0
 _LOOK_S = 1.0
@@ -34,6 +36,7 @@ class Steps:
     """
 
     def __init__(self) -> None:
+        sys.excepthook = lambda _, error, __: say_why(error)
         self._lines = sys.stdin.buffer
         self._acknowledgements = os.dup(1)
         self._nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -68,6 +71,13 @@ class Steps:
     def _end_soon(self) -> None:
         # By a thread of faulthandler's, in C: a library that holds the interpreter's lock is ended, too.
         faulthandler.dump_traceback_later(_LINGER_S, exit=True)
+
+
+def say_why(error: BaseException | None) -> None:
+    """The last line on stderr, whole: another thread may end the process while this one still writes."""
+    why = traceback.format_exception_only(error)[-1].strip() if error is not None else "its thread ended"
+    with contextlib.suppress(OSError):  # the training is gone
+        os.write(2, f"{why}\n".encode(errors="replace"))
 
 
 def library(*names: str) -> Any:

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from train_ledger.signals.integrations.helper import Steps, library, tagged
+from train_ledger.signals.integrations.helper import Steps, library, say_why, tagged
 from train_ledger.signals.telling.writers import Writer
 
 __all__ = ["serve", "tensorboard_writer"]
@@ -58,7 +58,7 @@ def _by_tensorboard(writer: Any, steps: Steps) -> None:
 
 def _end_by(args: threading.ExceptHookArgs) -> None:
     """The thread that writes the file failed, say for a full disk: this process has nothing more to do."""
-    print(f"{args.exc_type.__name__}: {args.exc_value}", file=sys.stderr, flush=True)
+    say_why(args.exc_value)
     os._exit(1)
 
 
