@@ -61,7 +61,7 @@ class TestReal:
         assert told[7:] == [*"1234", *evaluation, *save, *"5678", *evaluation, *save, "run_end"]
         saved = events(trained / "evaluated", "ckpt_saved")
         assert [event["step"] for event in saved] == [4, 8]
-        assert all(1 <= event["duration_s"] for event in saved)  # a save takes a second
+        assert all(event["duration_s"] >= 1 for event in saved)  # a save takes a second
         assert steps(trained / "evaluated")[4]["ckpt_s"] == pytest.approx(saved[0]["duration_s"], rel=0.1)
 
     def test_what_is_logged_for_a_whole_epoch_stands_with_its_last_step(self, trained: Path) -> None:
