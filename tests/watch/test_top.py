@@ -8,7 +8,7 @@ from rich.console import Console
 
 from dash.page.views import HOSTILE, healthy, hung
 from train_ledger.dash.page import PageView
-from train_ledger.dash.page.view import rank_rows
+from train_ledger.dash.page.rank_rows import rank_rows
 from train_ledger.watch.top import screen, worst_first_of
 
 

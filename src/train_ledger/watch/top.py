@@ -15,7 +15,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from train_ledger.dash.page.view import RANK_WORDS, PageView, RankRow, Totals, headline, rank_rows
+from train_ledger.dash.page.headline import headline
+from train_ledger.dash.page.rank_rows import RANK_WORDS, RankRow, Totals, rank_rows
+from train_ledger.dash.page.view import PageView
 from train_ledger.ledger import RankState, RunState
 from train_ledger.render import duration, harmless
 

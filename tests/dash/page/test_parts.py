@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from dash.page.views import HOSTILE, healthy, hung
 from dash.states import T0, running
+from train_ledger.dash.page.document import document
 from train_ledger.dash.page.markup import Safe, element
-from train_ledger.dash.page.parts import document, parts
+from train_ledger.dash.page.parts import parts
 from train_ledger.dash.page.view import PageView
 from train_ledger.ledger.state import RankState, RunState
 

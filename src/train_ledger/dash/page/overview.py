@@ -8,8 +8,9 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 
+from train_ledger.dash.page.headline import Headline, headline
 from train_ledger.dash.page.markup import Safe, element, join, table
-from train_ledger.dash.page.view import Headline, PageView, headline
+from train_ledger.dash.page.view import PageView
 from train_ledger.render import duration
 
 __all__ = ["overview", "overview_parts", "together"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import ceil, isqrt
 
 from train_ledger.dash.page.markup import Safe, element, join, moment, table
-from train_ledger.dash.page.view import RankRow, Totals, in_words, worst_first
+from train_ledger.dash.page.rank_rows import RankRow, Totals, in_words, worst_first
 
 __all__ = ["rank_list_part", "ranks_part"]
 

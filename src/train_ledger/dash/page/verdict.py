@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from train_ledger.answer import CAUSES, Diagnosis, HangAnswer, NextCommand
+from train_ledger.dash.page.headline import headline
 from train_ledger.dash.page.markup import Child, Safe, element, join, moment, whole
-from train_ledger.dash.page.view import PageView, headline
+from train_ledger.dash.page.view import PageView
 from train_ledger.render import duration, place_in_code
 
 __all__ = ["verdict_part"]

@@ -22,9 +22,11 @@ from starlette.routing import BaseRoute, Mount, Route
 from train_ledger.answer import SCHEMA
 from train_ledger.config import Config
 from train_ledger.dash.exposition import Exposition
+from train_ledger.dash.page.document import document
 from train_ledger.dash.page.guard import Guard
+from train_ledger.dash.page.headline import headline
 from train_ledger.dash.page.overview import overview, overview_parts, together
-from train_ledger.dash.page.parts import document, parts
+from train_ledger.dash.page.parts import parts
 from train_ledger.dash.page.plots import (
     HistorySource,
     PlotError,
@@ -34,7 +36,7 @@ from train_ledger.dash.page.plots import (
 )
 from train_ledger.dash.page.reports import report_of
 from train_ledger.dash.page.stream import Stream
-from train_ledger.dash.page.view import PageView, headline
+from train_ledger.dash.page.view import PageView
 from train_ledger.fields import written_number
 
 __all__ = ["RunPage", "app", "state_json"]

@@ -1,0 +1,36 @@
+"""Which alerts are open, and to which incident do they belong?"""
+
+from __future__ import annotations
+
+from train_ledger.dash.judge import Alert
+from train_ledger.dash.page.markup import Safe, element, join, moment
+from train_ledger.dash.page.view import PageView
+
+__all__ = ["alerts_part"]
+
+_ALERT_ROWS = 50
+
+
+def alerts_part(view: PageView) -> Safe:
+    """Pages before what is only on record, the newest first."""
+    alerts = sorted(view.alerts, key=lambda alert: (alert.level != "page", alert.inhibited, -alert.fired_t))
+    listed = [_alert(alert, view.state.run) for alert in alerts[:_ALERT_ROWS]]
+    incidents = [_incident(each.id) for each in view.incidents]
+    none = element("p", "No alert is open.", class_="dim")
+    return join(
+        (element("h2", "alerts"), *incidents, element("ul", *listed, class_="plain") if listed else none)
+    )
+
+
+def _incident(name: str) -> Safe:
+    """With what the keeper has written of it; a moment after it was opened there is nothing yet."""
+    report = element("a", "report", href=f"reports/{name}.html")
+    draft = element("a", "postmortem draft", href=f"reports/{name}.md")
+    return element("p", "incident ", element("code", name), " – ", report, ", ", draft, class_="dim")
+
+
+def _alert(alert: Alert, run: str) -> Safe:
+    inhibited = element("span", "inhibited, nobody is told", class_="dim") if alert.inhibited else None
+    head = (element("span", alert.level, class_=f"chip {alert.level}"), " ", element("b", alert.name), " ")
+    since = element("span", moment(alert.fired_t), class_="dim")
+    return element("li", *head, since, " ", inhibited, element("p", alert.summary.removeprefix(f"{run}: ")))
