@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import metrics_page
+import page as pages
 import pytest
 
 from train_ledger.fields import EVENTS, FIELDS, PHASES
@@ -29,4 +30,4 @@ def test_what_is_no_field_is_named_too(page: str) -> None:
 
 
 def test_a_bar_does_not_break_a_row() -> None:
-    assert metrics_page._markdown(("a",), [("x|y",)]) == "| a |\n| --- |\n| x\\|y |\n"
+    assert pages.table(("a",), [("x|y",)]) == "| a |\n| --- |\n| x\\|y |\n"

@@ -14,10 +14,10 @@ import re
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from page import DOCS, write_or_check
+from page import DOCS, table, write_or_check
 
 from train_ledger.config import Alerts, Config
 from train_ledger.dash.exporter import Exporter
@@ -90,9 +90,9 @@ def page() -> str:
     for layer, title in _LAYERS.items():
         rows = [_row(field) for field in FIELDS.values() if field.layer == layer]
         head = ("field", "unit", "metric", "where it is taken", "normal", "abnormal", "alert")
-        parts.append(f"## {title}\n\n" + _markdown(head, rows))
+        parts.append(f"## {title}\n\n" + table(head, rows))
     parts.append(_OWN_WORK)
-    parts.append("## Panels\n\n" + _markdown(("panel", "fields"), _panels()))
+    parts.append("## Panels\n\n" + table(("panel", "fields"), _panels()))
     parts.append(
         "## Events\n\nA line with `event` instead of fields.\n\n" + _meanings("event", EVENT_MEANINGS)
     )
@@ -101,7 +101,7 @@ def page() -> str:
     parts.append("## run.json\n\n" + _meanings("key", RUN_MEANINGS))
     known = {field.metric for field in FIELDS.values()}
     others = [(f"`{name}`", *rest) for name, *rest in _exported() if name not in known]
-    parts.append("## What else is exported\n\n" + _markdown(("metric", "type", "labels", "means"), others))
+    parts.append("## What else is exported\n\n" + table(("metric", "type", "labels", "means"), others))
     return "\n".join(parts)
 
 
@@ -119,13 +119,7 @@ def _panels() -> Iterator[tuple[str, str]]:
 
 
 def _meanings(what: str, meanings: Mapping[str, str]) -> str:
-    return _markdown((what, "means"), ((f"`{name}`", means) for name, means in meanings.items()))
-
-
-def _markdown(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    head = tuple(head)
-    lines = [head, ("---",) * len(head), *(tuple(row) for row in rows)]
-    return "".join("| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |\n" for line in lines)
+    return table((what, "means"), ((f"`{name}`", means) for name, means in meanings.items()))
 
 
 def _exported() -> list[tuple[str, str, str, str]]:

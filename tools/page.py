@@ -6,12 +6,27 @@ python tools/NAME_page.py --check    says by its exit status whether it is curre
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-__all__ = ["DOCS", "write_or_check"]
+__all__ = ["DOCS", "WORDS", "table", "write_or_check"]
 
 DOCS = Path(__file__).parents[1] / "docs"
+WORDS = Path(__file__).parent / "pages"
+"""What is written by hand of pages that are made: prose, and meanings without their values."""
+
+
+def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    r"""A table in Markdown.
+
+    >>> print(table(("a", "b"), [("x|y", "z")]), end="")
+    | a | b |
+    | --- | --- |
+    | x\|y | z |
+    """
+    head = tuple(head)
+    lines = [head, ("---",) * len(head), *(tuple(row) for row in rows)]
+    return "".join("| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |\n" for line in lines)
 
 
 def write_or_check(path: Path, text: str, arguments: Sequence[str]) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 
-from page import DOCS, write_or_check
+from page import DOCS, table, write_or_check
 
 from train_ledger.answer import STATES
 from train_ledger.ledger.machine import ORDER
@@ -94,9 +94,9 @@ def page() -> str:
             _HEAD,
             drawing,
             "## States\n\nThe first that holds, from above, is the run's; where none does it is starting.\n",
-            _markdown(("state", "means", "alerts that belong to it"), states),
+            table(("state", "means", "alerts that belong to it"), states),
             "## Moves\n",
-            _markdown(("", "from", "to", "kind", "made by", "alerts"), moves),
+            table(("", "from", "to", "kind", "made by", "alerts"), moves),
             _AFTER,
             _RECOVERED,
             _HOOKS,
@@ -120,12 +120,6 @@ def _alerts(state: str) -> list[str]:
 
 def _states(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
-
-
-def _markdown(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    head = tuple(head)
-    lines = [head, ("---",) * len(head), *(tuple(row) for row in rows)]
-    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
 
 
 if __name__ == "__main__":
