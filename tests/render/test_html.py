@@ -8,6 +8,7 @@ import re
 from html import escape
 from html.parser import HTMLParser
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -60,24 +61,31 @@ class _Page(HTMLParser):
 
 def test_the_page_stands_alone() -> None:
     page = as_html(_answer("all_reduce"), title="runs/r42")
-    assert "default-src &#x27;none&#x27;; style-src &#x27;unsafe-inline&#x27;" in page
+    assert "default-src &#x27;none&#x27;; style-src &#x27;sha256-" in page
+    assert "unsafe-inline" not in page
     assert not re.search(r"https?://|url\(|@import|<link|<img", page)
     assert _Page(page).open == []
     assert "prefers-color-scheme: dark" in page
     assert "@media print" in page
 
 
-def test_the_policy_lets_one_script_run_and_no_other() -> None:
+@pytest.mark.parametrize("tag", ["script", "style"])
+def test_the_policy_lets_one_script_run_and_one_stylesheet_hold_and_no_other(tag: str) -> None:
     page = as_html(_answer("all_reduce"))
-    scripts = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
-    digest = base64.b64encode(hashlib.sha256(scripts[0].encode()).digest()).decode()
-    assert len(scripts) == 1
-    assert escape(f"script-src 'sha256-{digest}';") in page
+    ours = re.findall(f"<{tag}>(.*?)</{tag}>", page, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(ours[0].encode()).digest()).decode()
+    assert len(ours) == 1
+    assert escape(f"{tag}-src 'sha256-{digest}';") in page
+
+
+def test_where_there_is_no_command_there_is_no_script() -> None:
+    page = as_html(Diagnosis("running", "none"))
+    assert "script" not in page
 
 
 def test_the_verdict_is_title_and_heading() -> None:
     page = as_html(_answer("all_reduce"), title="runs/r42")
-    assert "<title>runs/r42 – culprit: rank 3</title>" in page
+    assert "<title>✖ runs/r42 – culprit: rank 3</title>" in page
     assert '<h1 class="trouble">culprit: rank 3</h1>' in page
 
 

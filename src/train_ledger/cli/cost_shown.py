@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from train_ledger.ledger.accounts.records import PARTS
 from train_ledger.ledger.costs import FIGURES, Costs, Figure, HangCost, Priority, SavingCost
 from train_ledger.render import duration
-from train_ledger.render.report import Frames, Report, Section, pairs, points
+from train_ledger.render.bars import Bar, Bars
+from train_ledger.render.figures import Figures
+from train_ledger.render.report import Point, Report, Row, Section, pairs, points
 
 __all__ = ["report_of_costs"]
+
+_LETTERS = {"start_up": "U", "unknown": "?"}
 
 
 def report_of_costs(costs: Costs) -> Report:
@@ -18,7 +22,8 @@ def report_of_costs(costs: Costs) -> Report:
         *pairs("", _run(costs)),
         *pairs("rates", _rates(costs)),
         *pairs("one point of MFU", _point(costs)),
-        Section("one hang", (Frames(tuple(_hang(costs.hang, costs.currency))),)),
+        *_gone(costs),
+        Section("one hang", tuple(_hang(costs.hang, costs.currency))),
         *pairs("the interval between checkpoints", _saving(costs.saving, costs.currency)),
         *points(_heading(costs), _priorities(costs.priorities, costs.currency)),
         *pairs("on what this rests", ((name, _figure(name, it)) for name, it in costs.figures.items())),
@@ -72,24 +77,47 @@ def _point(costs: Costs) -> Iterable[tuple[str, str | None]]:
     yield "worth", f"{point.gpu_hours:,.0f} GPU-hours, {_money(point.cost, costs.currency)}"
 
 
-def _hang(hang: HangCost, currency: str) -> Iterable[str]:
+def _gone(costs: Costs) -> Iterable[Section]:
+    """Into which category the run's GPU-hours went, as a bar for a page."""
+    hours = costs.run.gpu_hours if costs.run else None
+    if hours and sum(hours.values()) > 0:
+        bar = Bar("GPU-hours", tuple(hours.values()), f"{sum(hours.values()):,.0f}")
+        letters = "".join(_LETTERS.get(name, name[:1].upper()) for name in hours)
+        yield Section("", (Bars("where the GPU-hours went", tuple(hours), letters, (bar,)),))
+
+
+def _hang(hang: HangCost, currency: str) -> Iterable[Row]:
     seen = bool(hang.in_run)
-    heads = ["", "without", "with alert and runbook", *(["this run's own"] if seen else [])]
-    rows = [heads]
+    heads = ("", "without", "with alert and runbook", *(["this run's own"] if seen else []))
+    rows = []
     for part in PARTS:
-        cells = [part, duration(hang.without[part]), duration(hang.with_alert[part])]
-        rows.append([*cells, *([_length(hang.in_run.get(part))] if seen else [])])
-    totals = ["in all", duration(sum(hang.without.values())), duration(sum(hang.with_alert.values()))]
-    rows.append([*totals, *([_length(_total(hang))] if seen else [])])
-    yield from _grid(rows)
-    yield ""
+        cells = (part, duration(hang.without[part]), duration(hang.with_alert[part]))
+        rows.append((*cells, *([_length(hang.in_run.get(part))] if seen else [])))
+    totals = ("in all", duration(sum(hang.without.values())), duration(sum(hang.with_alert.values())))
+    rows.append((*totals, *([_length(_total(hang))] if seen else [])))
+    yield Figures(heads, tuple(rows), left=frozenset(range(len(heads))))
+    yield _recoveries(hang)
     saved = f"{hang.saved_gpu_hours:,.0f} GPU-hours, {_money(hang.saved_cost, currency)}"
-    yield f"alert and runbook save {duration(abs(hang.saved_s))} a hang: {saved}"
+    yield Point(f"alert and runbook save {duration(abs(hang.saved_s))} a hang: {saved}")
     if hang.saved_cost_a_month is None:
-        yield "in 30 days: not told, since the run was interrupted sooner than a recovery takes"
+        yield Point("in 30 days: not told, since the run was interrupted sooner than a recovery takes")
     else:
         month = _money(hang.saved_cost_a_month, currency)
-        yield f"at {hang.failures_per_day:.3g} interruptions a day: {month} in 30 days"
+        yield Point(f"at {hang.failures_per_day:.3g} interruptions a day: {month} in 30 days")
+
+
+def _recoveries(hang: HangCost) -> Bars:
+    """The parts of a recovery side by side, for a page; a part that was not observed has no length."""
+    of: dict[str, Mapping[str, float | None]] = {"without": hang.without, "with alert": hang.with_alert}
+    if hang.in_run:
+        of["this run"] = hang.in_run
+    bars = [
+        Bar(name, parts, duration(sum(parts)))
+        for name, lengths in of.items()
+        for parts in (tuple(lengths.get(part) or 0.0 for part in PARTS),)
+    ]
+    letters = "".join(str(number) for number, _ in enumerate(PARTS, 1))
+    return Bars("how long a hang stops the run, part by part", tuple(PARTS), letters, tuple(bars))
 
 
 def _total(hang: HangCost) -> float | None:
@@ -161,9 +189,3 @@ def _figure(name: str, figure: Figure) -> str:
 
 def _money(value: float, currency: str) -> str:
     return f"{value:,.2f} {currency}" if abs(value) < 1000 else f"{value:,.0f} {currency}"
-
-
-def _grid(rows: Sequence[Sequence[str]]) -> Iterable[str]:
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    for row in rows:
-        yield "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()

@@ -6,6 +6,7 @@ import re
 
 from train_ledger.answer import NextCommand
 from train_ledger.render import Report, harmless
+from train_ledger.render.figures import Figures, figures_lines
 from train_ledger.render.report import Frames, Pair, Point, Row
 
 __all__ = ["inert", "markdown_of"]
@@ -49,6 +50,8 @@ def _row(row: Row) -> list[str]:
         return [f"- {inert(row.text)}"]
     if isinstance(row, Frames):
         return ["", *(f"    {line}" for line in row.lines), ""]
+    if isinstance(row, Figures):
+        return ["", *(f"    {line}" for line in figures_lines(row)), ""]
     if isinstance(row, NextCommand):
         return [f"- {inert(row.why)}:", "", f"      {harmless(row.command)}", ""]
     return []

@@ -7,6 +7,7 @@ is made harmless on the way.
 from __future__ import annotations
 
 from train_ledger.render.fact_line import OF_EVERY_FACT, fact_line
+from train_ledger.render.frame import Made
 from train_ledger.render.harmless import harmless
 from train_ledger.render.html import as_html
 from train_ledger.render.json import as_json
@@ -19,6 +20,7 @@ from train_ledger.render.words import duration, moment, place_in_code, verdict
 
 __all__ = [
     "OF_EVERY_FACT",
+    "Made",
     "Picture",
     "Report",
     "StackGroup",

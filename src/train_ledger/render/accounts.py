@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from train_ledger.render.report import Frames, Report, Section, Tone, pairs, points
+from train_ledger.render.bars import Bar, Bars
+from train_ledger.render.figures import Figures
+from train_ledger.render.report import Report, Section, Tone, pairs, points
 from train_ledger.render.strip import Strip, sliced
 from train_ledger.render.words import duration, moment
 
@@ -48,7 +50,7 @@ def report_of_accounts(answer: Answer, *, tone: Tone) -> Report:
     productive_s = answer["seconds"]["productive"]
     verdict = f"productive {_percent(productive_s / wall_s)} of {_long(wall_s)}"
     sections = [
-        Section("", (Frames(tuple(_table(answer))), _strip(answer))),
+        Section("", (_table(answer), _bar(answer), _strip(answer))),
         *pairs("", _figures(answer)),
         *_stops(answer),
         *_missing(answer),
@@ -56,15 +58,40 @@ def report_of_accounts(answer: Answer, *, tone: Tone) -> Report:
     return Report(verdict, tone, tuple(sections))
 
 
-def _table(answer: Answer) -> Iterator[str]:
+def _table(answer: Answer) -> Figures:
     hours, wall_s = answer.get("gpu_hours"), answer["wall_s"]
-    yield f"{'':<11} {'time':>13} {'share':>7} {'GPU-hours' if hours else '':>11}"
-    for category, seconds in answer["seconds"].items():
-        of_gpus = f"{hours[category]:,.1f}" if hours else ""
-        shown = f"{category:<11} {_long(seconds):>13} {_percent(seconds / wall_s):>7} {of_gpus:>11}"
-        yield f"{shown}  {_MEANS.get(category, '')}".rstrip()
-    total = f"{sum(hours.values()):,.1f}" if hours else ""
-    yield f"{'wall':<11} {_long(wall_s):>13} {'100.0 %':>7} {total:>11}".rstrip()
+    rows = [
+        (category, _long(seconds), _percent(seconds / wall_s), *_of_gpus(hours, category), means)
+        for category, seconds in answer["seconds"].items()
+        for means in (_MEANS.get(category, ""),)
+    ]
+    total = (f"{sum(hours.values()):,.1f}",) if hours else ()
+    rows.append(("wall", _long(wall_s), "100.0 %", *total, ""))
+    heads = ("", "time", "share", *(("GPU-hours",) if hours else ()), "")
+    return Figures(heads, tuple(rows), left=frozenset((0, len(heads) - 1)))
+
+
+def _of_gpus(hours: Mapping[str, float] | None, category: str) -> tuple[str, ...]:
+    return (f"{hours[category]:,.1f}",) if hours else ()
+
+
+def _bar(answer: Answer) -> Bars:
+    """All of it in one bar, for a page; a terminal has the strip."""
+    seconds = [answer["seconds"].get(category, 0.0) for category in _LETTERS]
+    whole = Bar("all of it", tuple(seconds), _long(answer["wall_s"]))
+    hours = answer.get("gpu_hours")
+    bars = [whole]
+    if hours:
+        of_gpus = tuple(
+            hours.get(category, 0.0) * answer["wall_s"] / sum(hours.values()) for category in _LETTERS
+        )
+        bars = [
+            Bar("time", whole.parts, whole.told),
+            Bar("GPU-hours", of_gpus, f"{sum(hours.values()):,.0f} h"),
+        ]
+    return Bars(
+        "where it went, each category by its share", tuple(_LETTERS), "".join(_LETTERS.values()), tuple(bars)
+    )
 
 
 def _strip(answer: Answer) -> Strip:

@@ -16,31 +16,7 @@ from train_ledger.render.harmless import harmless
 from train_ledger.render.picture import Cell, Column, Edge, Graph, Lane, Lanes, Node, Step, Table
 from train_ledger.render.ranks import ranks_in_brief
 
-__all__ = ["STYLE", "graph_svg", "lanes_html", "table_html"]
-
-STYLE = """
-.scroll { overflow-x: auto; margin: .6rem 0; }
-table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabular-nums; }
-caption { text-align: left; color: var(--dim); padding-bottom: .3rem; overflow-wrap: normal; }
-th, td { border: 1px solid var(--rule); padding: .3rem .5rem; text-align: left; vertical-align: top;
-  overflow-wrap: normal; min-width: 5rem; }
-th { font-weight: 600; background: var(--well); } th.culprit { color: var(--trouble); }
-tr.here th, tr.here td { border-top: 2px solid var(--ink); border-bottom: 2px solid var(--ink); }
-td.done { color: var(--dim); } td.odd, td.absent { color: var(--trouble); font-weight: 600; }
-td.unknown { color: var(--unsure); } td.pending { border-left: 3px solid var(--unsure); }
-td.none { background: var(--well); border-style: none; }
-th[scope=row] { position: sticky; left: 0; }
-table.lanes { font-size: .75rem; } table.lanes td { min-width: 8.5rem; max-width: 11rem;
-  overflow-wrap: anywhere; }
-svg { display: block; font: 13px system-ui, sans-serif; }
-svg rect { fill: var(--well); stroke: var(--rule); }
-svg .culprit rect { stroke: var(--trouble); stroke-width: 2; }
-svg text { fill: var(--ink); } svg .culprit text { fill: var(--trouble); } svg text.dim { fill: var(--dim); }
-svg path { fill: none; stroke: var(--dim); stroke-width: 1.5; } svg path.circle { stroke: var(--trouble); }
-svg text.label { font-size: 11px; text-anchor: end; paint-order: stroke; stroke: var(--paper);
-  stroke-width: 4px; }
-svg marker path { fill: var(--dim); stroke: none; }
-"""
+__all__ = ["graph_svg", "lanes_html", "table_html"]
 
 
 def table_html(table: Table) -> str:
@@ -72,13 +48,17 @@ def _cell(cell: Cell | None) -> str:
     return f"<td{kind}>{escape(cell.text)}</td>"
 
 
+_LANES = "in the order of issue; the columns are laid upon each other at the same operation"
+
+
 def lanes_html(lanes: Lanes) -> str:
     """Ranks downwards, their operations across in the order of issue."""
     rows = "".join(map(_lane, lanes.lanes))
     places = range(len(lanes.lanes[0].cells)) if lanes.lanes else range(0)
     head = "".join(f'<th scope="col">{_place(place - lanes.anchor)}</th>' for place in places)
     return (
-        f'<div class="scroll"><table class="lanes">\n<thead><tr><th scope="col">ranks</th>{head}'
+        f'<div class="scroll"><table class="lanes">\n<caption>{_LANES}</caption>\n'
+        f'<thead><tr><th scope="col">ranks</th>{head}'
         f"</tr></thead>\n<tbody>\n{rows}</tbody></table></div>{_notes(lanes.notes)}"
     )
 
@@ -125,8 +105,8 @@ def graph_svg(graph: Graph) -> str:
     nodes = "".join(_node(node, *at[place]) for place, node in enumerate(graph.nodes))
     note = (f"{graph.left_out} more ranks are not drawn",) if graph.left_out else ()
     return (
-        f'<div class="scroll"><svg viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
-        'role="img" aria-label="who waits for whom">\n'
+        f'<div class="scroll"><svg class="graph" viewBox="0 0 {width} {height}" width="{width}" '
+        f'height="{height}" role="img">\n<title>who waits for whom</title>\n'
         '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" '
         'markerWidth="8" markerHeight="8" orient="auto"><path d="M0 0 8 4 0 8z"/></marker></defs>\n'
         f"{edges}{nodes}</svg></div>{_notes(note)}"

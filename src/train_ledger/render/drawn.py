@@ -13,7 +13,9 @@ __all__ = ["drawn_sections"]
 
 
 def drawn_sections(picture: Picture) -> Iterator[Section]:
-    """The graph, the lanes and the stacks, each where there is one."""
+    """The curves, the graph, the lanes and the stacks, each where there is one."""
+    if picture.curves:
+        yield Section("step by step", picture.curves)
     if picture.graph and picture.graph.nodes:
         yield Section("who waits for whom", (picture.graph,))
     if picture.lanes:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from train_ledger.render.curve import Curve
 from train_ledger.render.harmless import harmless
 
 __all__ = [
@@ -128,9 +129,13 @@ class Stack:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """`tables` holds those of each of the first findings; where there is no finding, what is undecided."""
+    """`tables` holds those of each of the first findings; where there is no finding, what is undecided.
+
+    `curves` show how steps went, where an answer is about how long they take.
+    """
 
     tables: tuple[tuple[Table, ...], ...] = ()
     graph: Graph | None = None
     lanes: Lanes | None = None
     stacks: tuple[Stack, ...] = ()
+    curves: tuple[Curve, ...] = ()

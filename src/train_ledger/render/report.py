@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from train_ledger.answer import NextCommand, RuledOut
+from train_ledger.render.bars import Bars
+from train_ledger.render.curve import Curve
+from train_ledger.render.figures import Figures
 from train_ledger.render.harmless import harmless
 from train_ledger.render.picture import Graph, Lanes, Table
 from train_ledger.render.strip import Strip
@@ -70,7 +73,7 @@ class Frames:
         object.__setattr__(self, "lines", tuple(map(harmless, self.lines)))
 
 
-Row: TypeAlias = Pair | Point | Frames | NextCommand | Table | Graph | Lanes | Strip
+Row: TypeAlias = Pair | Point | Frames | Figures | NextCommand | Table | Graph | Lanes | Strip | Bars | Curve
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,21 +11,13 @@ from dataclasses import dataclass
 from html import escape
 from itertools import groupby
 
+from train_ledger.render.bars import key_html, part_html
 from train_ledger.render.harmless import harmless
 
-__all__ = ["STYLE", "Strip", "sliced", "strip_html", "strip_lines"]
+__all__ = ["Strip", "sliced", "strip_html", "strip_lines"]
 
 _COLUMNS = 64
 _WIDTH = 1000
-
-STYLE = """
-svg.strip { width: 100%; height: 2.2rem; } svg.strip rect { stroke: none; }
-.k0 { fill: #2e7d4f; color: #2e7d4f; } .k1 { fill: #b3541e; color: #b3541e; }
-.k2 { fill: #3a6ea5; color: #3a6ea5; } .k3 { fill: #7b5ea7; color: #7b5ea7; }
-.k4 { fill: #9a8a2b; color: #9a8a2b; } .k5 { fill: #b3261e; color: #b3261e; }
-.k6 { fill: #59636e; color: #59636e; } .k7 { fill: #b8c0c8; color: #8a939c; }
-p.key span { margin-right: 1rem; white-space: nowrap; }
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,24 +69,16 @@ def _most(slices: Sequence[int]) -> int:
 
 
 def strip_html(strip: Strip) -> str:
-    """A bar, and its key."""
-    each = _WIDTH / max(1, len(strip.slices))
+    """A bar, from when to when, and its key."""
+    each = 100 / max(1, len(strip.slices))
     bars, at = [], 0
     for kind, run in groupby(strip.slices):
         count = sum(1 for _ in run)
-        x, width = at * each, count * each
-        name = escape(strip.kinds[kind])
-        bars.append(
-            f'<rect class="k{kind % 8}" x="{x:.1f}" y="0" width="{width:.1f}" height="30">'
-            f"<title>{name}</title></rect>"
-        )
+        bars.append(part_html(kind, strip.letters[kind], at * each, count * each, height=30))
         at += count
-    key = "".join(
-        f'<span><span class="k{kind % 8}">■</span> {escape(strip.kinds[kind])}</span>'
-        for kind in sorted(set(strip.slices))
-    )
+    key = key_html([(kind, strip.letters[kind], strip.kinds[kind]) for kind in sorted(set(strip.slices))])
     return (
-        f'<svg class="strip" viewBox="0 0 {_WIDTH} 30" preserveAspectRatio="none" role="img" '
-        f'aria-label="what the time was spent on">{"".join(bars)}</svg>\n'
-        f'<p class="why">{escape(strip.left)} – {escape(strip.right)}</p>\n<p class="key">{key}</p>'
+        '<figure>\n<svg class="strip" role="img"><title>what the time was spent on, from left to right'
+        f"</title>{''.join(bars)}</svg>\n"
+        f'<p class="why">{escape(strip.left)} – {escape(strip.right)}</p>\n{key}</figure>'
     )

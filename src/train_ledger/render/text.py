@@ -11,11 +11,12 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from typing import TextIO
 
-from train_ledger.answer import Diagnosis, HangAnswer
+from train_ledger.answer import Diagnosis, HangAnswer, NextCommand
+from train_ledger.render.figures import Figures, figures_lines
 from train_ledger.render.grid import grid_lines
 from train_ledger.render.harmless import harmless
 from train_ledger.render.layout import report_of
-from train_ledger.render.picture import Graph, Lanes, Picture, Table
+from train_ledger.render.picture import Picture, Table
 from train_ledger.render.report import Frames, Pair, Point, Report, Row, Section
 from train_ledger.render.strip import Strip, strip_lines
 
@@ -86,11 +87,14 @@ class _Pen:
         elif isinstance(row, Frames):
             yield from self.prose(row.title, first="  ") if row.title else ()
             yield from (f"    {line}" for line in row.lines)
+        elif isinstance(row, Figures):
+            yield from self.prose(row.title, first="  ") if row.title else ()
+            yield from (f"    {line}" for line in figures_lines(row))
         elif isinstance(row, Table):
             yield from self._table(row)
         elif isinstance(row, Strip):
             yield from (f"    {line}" for line in ("", *strip_lines(row)))
-        elif not isinstance(row, Graph | Lanes):  # those are drawn on a page alone
+        elif isinstance(row, NextCommand):  # what is left is drawn on a page alone
             yield from self.prose(row.why, first="  # ", following="  # ", style="why")
             yield "  " + self._styled(row.command, "command")
 

@@ -10,7 +10,8 @@ from train_ledger.dash.backtest.many import NotJudged
 from train_ledger.dash.backtest.outcome import Outcome, totals
 from train_ledger.dash.backtest.trial import Backtest
 from train_ledger.render import Report, harmless, moment
-from train_ledger.render.report import Frames, Section, Tone, points
+from train_ledger.render.figures import Figures
+from train_ledger.render.report import Section, Tone, points
 
 __all__ = ["answer", "report"]
 
@@ -44,9 +45,9 @@ def report(
     judged = any(it.since_t is not None for it in tests)
     right = all(it.is_right for it in tests)
     tone: Tone = "unsure" if not judged else "trouble" if not right else "unsure" if not_judged else "fine"
-    sections = [Section("", (Frames(tuple(_table(tests)), title=", ".join(settings)),))]
+    sections = [Section("", (_table(tests, ", ".join(settings)),))]
     if befores:
-        sections.append(Section("", (Frames(tuple(_table(befores)), title="as it is configured now"),)))
+        sections.append(Section("", (_table(befores, "as it is configured now"),)))
         sections += points("what changes", _changes(tests))
     sections += points("missed", _missed(tests))
     sections += points("for nothing", _false(tests))
@@ -70,14 +71,11 @@ def _verdict(of_all: dict[str, Any]) -> str:
     return f"{found}{late}; {of_all['false_pages']} of {of_all['pages']} pages for nothing"
 
 
-def _table(tests: Sequence[Backtest]) -> Iterator[str]:
+def _table(tests: Sequence[Backtest], title: str) -> Figures:
     rows = [_cells(it.run, totals([it.outcome], it.hours)) for it in tests]
     if len(tests) > 1:
         rows.append(_cells("together", _totals(tests)))
-    widths = [max(map(len, column)) for column in zip(_HEAD, *rows, strict=True)]
-    for row in (_HEAD, *rows):
-        cells = (f"{cell:>{width}}" for cell, width in zip(row[1:], widths[1:], strict=True))
-        yield "  ".join((f"{row[0]:<{widths[0]}}", *cells))
+    return Figures(_HEAD, tuple(rows), title)
 
 
 def _cells(name: str, figures: Any) -> tuple[str, ...]:

@@ -11,7 +11,8 @@ from train_ledger.answer import NextCommand
 from train_ledger.ops.weekly.matters import Matter
 from train_ledger.ops.weekly.weekly import RunWeek, Weekly
 from train_ledger.render import duration, ranks_in_brief
-from train_ledger.render.report import Frames, Report, Section, Tone, commands, pairs, points
+from train_ledger.render.figures import Figures
+from train_ledger.render.report import Report, Section, Tone, commands, pairs, points
 
 __all__ = ["report_of_weekly"]
 
@@ -114,16 +115,9 @@ def _days(run: RunWeek, weekly: Weekly, of: str) -> list[Section]:
     if not counts:
         return []
     days = _days_between(weekly.since_t, weekly.until_t)[-_SHOWN_DAYS:]
-    width = max(map(len, counts))
-    head = " " * width + "".join(f"  {day[5:]}" for day in days)
-    rows = [
-        f"{name:<{width}}" + "".join(f"  {_count(own[day])}" for day in days) for name, own in counts.items()
-    ]
-    return [Section(f"firings by day{of}", (Frames((head, *rows)),))]
-
-
-def _count(count: int) -> str:
-    return f"{count or '·':>5}"
+    rows = tuple((name, *(str(own[day] or "·") for day in days)) for name, own in counts.items())
+    heads = ("", *(day[5:] for day in days))
+    return [Section(f"firings by day{of}", (Figures(heads, rows),))]
 
 
 def _days_between(since_t: float, until_t: float) -> list[str]:
