@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from train_ledger.answer import ExitCode
-from train_ledger.cli.options import At, Json, Run, moment
+from train_ledger.cli.options import At, HtmlOrOutput, Json, Run, moment
 
 __all__ = ["account"]
 
@@ -23,10 +22,7 @@ def account(
         ),
     ] = None,
     json: Json = False,
-    output: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write the accounts as one HTML file, too.", show_default=False),
-    ] = None,
+    html: HtmlOrOutput = None,
 ) -> int:
     """Say where the time and the GPU-hours of a run went.
 
@@ -38,13 +34,13 @@ def account(
     Example:
       train-ledger account runs/r42
       train-ledger account runs/r42 --since 2026-11-29T00:00:00+00:00 --json
-      train-ledger account runs/r42 --output account.html
+      train-ledger account runs/r42 --html account.html
     """
     from train_ledger import config
-    from train_ledger.cli.output import show, show_report, write_file
+    from train_ledger.cli.output import show, show_report, write_page
     from train_ledger.ops.account import account as account_of
     from train_ledger.ops.account import answer_of
-    from train_ledger.render import as_html, as_json
+    from train_ledger.render import as_json
     from train_ledger.render.accounts import report_of_accounts
     from train_ledger.run_dir import RunDir
 
@@ -55,8 +51,8 @@ def account(
     share = accounts.effective.get("run")
     is_low = share is not None and share < settings.alerts.effective_fraction
     report = report_of_accounts(answer, tone="trouble" if is_low else "fine")
-    if output is not None:
-        write_file(output, as_html(report, title=accounts.run).encode())
+    if html is not None:
+        write_page(html, report, "account", title=accounts.run, at=at)
     if json:
         show(as_json(answer))
     else:

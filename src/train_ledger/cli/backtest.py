@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from train_ledger.answer import ExitCode
-from train_ledger.cli.options import Json, moment
+from train_ledger.cli.options import Html, Json, moment
 
 if TYPE_CHECKING:
     from train_ledger.dash.backtest import Backtest, Engine, NotJudged, PastIncident, Span
@@ -66,6 +66,7 @@ def backtest(
         ),
     ] = None,
     json: Json = False,
+    html: Html = None,
 ) -> int:
     """Judge recorded runs again by the alert rules.
 
@@ -84,7 +85,7 @@ def backtest(
       train-ledger backtest runs/r42 --engine prometheus --json
     """
     from train_ledger.cli.leave import BadInputError, complain
-    from train_ledger.cli.output import show, show_report
+    from train_ledger.cli.output import show, show_report, write_page
     from train_ledger.dash import backtest as room
     from train_ledger.render import as_json
 
@@ -104,10 +105,14 @@ def backtest(
         complain(it.line)
     if not tests:
         return ExitCode.BAD_INPUT
+    report = room.report(tests, set_ or [], not_judged)
+    if html is not None:
+        title = tests[0].run if len(tests) == 1 else f"{len(tests)} runs"
+        write_page(html, report, "backtest", title=title, at=until)
     if json:
         show(as_json(room.answer(tests, not_judged)))
     else:
-        show_report(room.report(tests, set_ or [], not_judged))
+        show_report(report)
     return _status(tests, not_judged)
 
 

@@ -15,6 +15,7 @@ from typer.core import TyperGroup
 from train_ledger.answer import ExitCode
 from train_ledger.cli.account import account
 from train_ledger.cli.ask import ask
+from train_ledger.cli.asked import remember
 from train_ledger.cli.backtest import backtest
 from train_ledger.cli.cost import cost
 from train_ledger.cli.coverage import coverage
@@ -55,6 +56,8 @@ class _Verbs(TyperGroup):
     """Tells wrong usage in one line, as any other bad input."""
 
     def main(self, *args: Any, **extra: Any) -> Any:
+        given = extra.get("args", args[0] if args else None)
+        remember(sys.argv[1:] if given is None else given)
         try:
             status = super().main(*args, **{**extra, "standalone_mode": False})
         except typer.Abort:

@@ -51,7 +51,7 @@ def cost(
     from train_ledger.answer import to_json
     from train_ledger.cli.cost_shown import report_of_costs
     from train_ledger.cli.leave import BadInputError
-    from train_ledger.cli.output import show, show_report, write_file
+    from train_ledger.cli.output import show, show_report, write_page
     from train_ledger.ledger.costs import FigureError, given
 
     try:
@@ -62,7 +62,7 @@ def cost(
         raise BadInputError("cost needs a run directory, or --assume with the figures of a job")
     found = _costs(run, figures, at)
     if html is not None:
-        write_file(html, render.as_html(report_of_costs(found), title=found.run_name).encode())
+        write_page(html, report_of_costs(found), "cost", title=found.run_name, at=at)
     if json:
         show(render.as_json(to_json(found)))
     else:

@@ -64,10 +64,27 @@ def diagnose(
     currency = settings.cost.currency
     if run_dir is None or prometheus is not None:
         found = _by_prometheus(prometheus, name, run_dir, settings, at)
-        return answered(found, json=json, html=html, title=name or str(run or "run"), currency=currency)
+        return answered(
+            found,
+            json=json,
+            html=html,
+            verb="diagnose",
+            title=name or str(run or "run"),
+            at=at,
+            currency=currency,
+        )
     _want_no_name(name)
     answer, picture = ops.examine(run_dir, settings, at=at)
-    return answered(answer, json=json, html=html, title=str(run), currency=currency, picture=picture)
+    return answered(
+        answer,
+        json=json,
+        html=html,
+        verb="diagnose",
+        title=str(run),
+        at=at,
+        currency=currency,
+        picture=picture,
+    )
 
 
 def _by_prometheus(

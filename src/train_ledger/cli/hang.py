@@ -105,7 +105,7 @@ def hang(
         raise BadInputError("--ranks and --groups choose entries: say --entries, too")
     examined = _examined(given)
     answer = examined.answer
-    return answered(answer, json=json, html=html, title=given.title, picture=examined.picture)
+    return answered(answer, json=json, html=html, verb="hang", title=given.title, picture=examined.picture)
 
 
 def _entries(given: _Given, ranks: str, groups: str, last: int, *, json: bool, html: Path | None) -> int:

@@ -9,7 +9,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-__all__ = ["At", "Html", "Json", "Output", "Run", "moment", "seconds"]
+__all__ = ["At", "Html", "HtmlOrOutput", "Json", "Output", "Run", "moment", "seconds"]
 
 
 _LATEST_T = 1e11
@@ -60,6 +60,17 @@ Html: TypeAlias = Annotated[
         "--html", metavar="FILE", help="Write the answer as one HTML file, too.", show_default=False
     ),
 ]
+HtmlOrOutput: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--html",
+        "--output",
+        metavar="FILE",
+        help="Write the answer as one HTML file, too.",
+        show_default=False,
+    ),
+]
+"""Of the verbs that have called it --output; both names mean the same."""
 Output: TypeAlias = Annotated[
     Path | None,
     typer.Option(

@@ -11,7 +11,9 @@ from io import BufferedWriter
 from pathlib import Path
 
 from train_ledger.answer import Diagnosis, HangAnswer, exit_code
+from train_ledger.cli.asked import made
 from train_ledger.cli.leave import BadInputError
+from train_ledger.cli.progress import clear_bar
 from train_ledger.render import Picture, Report, as_html, as_json, as_text, wants_colour
 from train_ledger.run_dir import write_atomically
 
@@ -24,6 +26,7 @@ __all__ = [
     "terminal_width",
     "write_document",
     "write_file",
+    "write_page",
 ]
 
 _WIDEST = 120
@@ -34,13 +37,15 @@ def answered(
     *,
     json: bool,
     html: Path | None,
+    verb: str,
     title: str,
+    at: float | None = None,
     currency: str = "",
     picture: Picture | None = None,
 ) -> int:
     """Show an answer in the form that was asked for, with what is drawn beside it; its exit status."""
     if html is not None:
-        write_file(html, as_html(answer, title=title, currency=currency, picture=picture).encode())
+        write_page(html, answer, verb, title=title, at=at, currency=currency, picture=picture)
     if json:
         show(as_json(answer))
     else:
@@ -60,10 +65,31 @@ def write_file(path: Path, data: bytes) -> None:
         raise OSError(error.errno, error.strerror, str(path)) from error
 
 
-def write_document(path: Path, report: Report, markdown: str) -> None:
+def write_page(
+    path: Path,
+    answer: HangAnswer | Diagnosis | Report,
+    verb: str,
+    *,
+    title: str = "",
+    at: float | None = None,
+    currency: str = "",
+    picture: Picture | None = None,
+) -> None:
+    """Put an answer into a file as a page that says by which command it was made; raises as write_file.
+
+    `at` is the time as known at which it was asked for; None: now.
+    """
+    how = made(verb, at)
+    page = as_html(answer, title=title, currency=currency, picture=picture, made=how)
+    write_file(path, page.encode())
+
+
+def write_document(path: Path, report: Report, markdown: str, verb: str, *, title: str = "") -> None:
     """Put a report into a file, as a page where its name ends so, else as Markdown; raises as write_file."""
-    is_page = path.suffix.lower() in (".html", ".htm")
-    write_file(path, (as_html(report) if is_page else markdown).encode())
+    if path.suffix.lower() in (".html", ".htm"):
+        write_page(path, report, verb, title=title)
+    else:
+        write_file(path, markdown.encode())
 
 
 def _write(path: Path, data: bytes) -> None:
@@ -122,6 +148,7 @@ def terminal_width() -> int | None:
 
 def show(text: str) -> None:
     """`text` on standard output at once, ended by exactly one newline."""
+    clear_bar()
     try:
         print(text.removesuffix("\n"), flush=True)
     except OSError as error:

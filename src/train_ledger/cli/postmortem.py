@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from train_ledger.answer import ExitCode
-from train_ledger.cli.options import Json, Output, Run
+from train_ledger.cli.options import Html, Json, Output, Run
 
 __all__ = ["postmortem"]
 
@@ -19,6 +19,7 @@ def postmortem(
     ] = None,
     output: Output = None,
     json: Json = False,
+    html: Html = None,
 ) -> int:
     """Draft the postmortem of an incident.
 
@@ -28,10 +29,10 @@ def postmortem(
     \b
     Example:
       train-ledger postmortem runs/r42 --output postmortem.md
-      train-ledger postmortem runs/r42 --output postmortem.html
+      train-ledger postmortem runs/r42 --html postmortem.html
     """
     from train_ledger import config, render
-    from train_ledger.cli.output import show, write_document
+    from train_ledger.cli.output import show, write_document, write_page
     from train_ledger.ops.postmortem import as_markdown, as_record, report_of_postmortem
     from train_ledger.ops.postmortem import postmortem as drafted
     from train_ledger.run_dir import RunDir
@@ -39,7 +40,9 @@ def postmortem(
     run_dir = RunDir.existing(run)
     draft = drafted(run_dir, config.load(run_dir), incident=incident)
     if output is not None:
-        write_document(output, report_of_postmortem(draft), as_markdown(draft))
+        write_document(output, report_of_postmortem(draft), as_markdown(draft), "postmortem", title=str(run))
+    if html is not None:
+        write_page(html, report_of_postmortem(draft), "postmortem", title=str(run))
     if json:
         show(render.as_json(as_record(draft)))
     elif output is None:

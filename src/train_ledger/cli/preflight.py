@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from train_ledger.answer import ExitCode
-from train_ledger.cli.options import Json, seconds
+from train_ledger.cli.options import HtmlOrOutput, Json, seconds
 
 if TYPE_CHECKING:
     from train_ledger.chaos.preflight import Wanted
@@ -42,10 +42,7 @@ def preflight(
     skip: Annotated[
         list[str] | None, typer.Option(metavar="ITEM,…", help="Without these.", show_default="none")
     ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write the report as one HTML file, too.", show_default=False),
-    ] = None,
+    html: HtmlOrOutput = None,
     as_rank: Annotated[
         bool,
         typer.Option(
@@ -98,7 +95,7 @@ def preflight(
 
     \b
     Example:
-      train-ledger preflight runs/r42 --output preflight.html
+      train-ledger preflight runs/r42 --html preflight.html
       train-ledger preflight runs/r42 --only recorder,page --json
       srun torchrun … -m train_ledger preflight runs/r42 --as-rank
     """
@@ -115,11 +112,11 @@ def preflight(
         code=code or Path.cwd(),
     )
     if as_rank:
-        return _as_rank(run, wanted, output, json)
-    return _here(run, wanted, output, json)
+        return _as_rank(run, wanted, html, json)
+    return _here(run, wanted, html, json)
 
 
-def _here(run: Path | None, wanted: Wanted, output: Path | None, json: bool) -> int:
+def _here(run: Path | None, wanted: Wanted, html: Path | None, json: bool) -> int:
     from train_ledger import config
     from train_ledger.chaos.preflight import preflight as try_all
     from train_ledger.cli.leave import BadInputError
@@ -129,10 +126,10 @@ def _here(run: Path | None, wanted: Wanted, output: Path | None, json: bool) -> 
     if wanted.ring and not (settings.notify.urls or settings.notify.command):
         raise BadInputError("--ring: [notify] names no urls and no command, so nobody can be told")
     answer = try_all(run_dir, settings, wanted, _say)
-    return _shown(answer, run_dir, output, json)
+    return _shown(answer, run_dir, html, json)
 
 
-def _as_rank(run: Path | None, wanted: Wanted, output: Path | None, json: bool) -> int:
+def _as_rank(run: Path | None, wanted: Wanted, html: Path | None, json: bool) -> int:
     from train_ledger import config
     from train_ledger.chaos.preflight import measured_as_rank
     from train_ledger.cli.leave import BadInputError
@@ -145,7 +142,7 @@ def _as_rank(run: Path | None, wanted: Wanted, output: Path | None, json: bool) 
     if run_dir is None:
         raise BadInputError("--as-rank takes a RUN")
     answer = measured_as_rank(run_dir, config.load(run_dir), wanted)
-    return ExitCode.NOTHING_WRONG if answer is None else _shown(answer, run_dir, output, json)
+    return ExitCode.NOTHING_WRONG if answer is None else _shown(answer, run_dir, html, json)
 
 
 def _place(run: Path | None) -> RunDir | None:
@@ -167,9 +164,10 @@ def _say(text: str) -> None:
     typer.echo(f"  {text}", err=True)
 
 
-def _shown(answer: Preflight, run_dir: RunDir | None, output: Path | None, json: bool) -> int:
+def _shown(answer: Preflight, run_dir: RunDir | None, html: Path | None, json: bool) -> int:
     import sys
 
+    from train_ledger.cli.asked import made
     from train_ledger.cli.output import show, terminal_width, write_file
     from train_ledger.ops.preflight import as_object, as_page, as_terminal
     from train_ledger.render import as_json, wants_colour
@@ -178,7 +176,7 @@ def _shown(answer: Preflight, run_dir: RunDir | None, output: Path | None, json:
     told = as_json(as_object(answer))
     if run_dir is not None:
         write_atomically(run_dir.path / "preflight" / "report.json", told.encode() + b"\n")
-    if output is not None:
-        write_file(output, as_page(answer).encode())
+    if html is not None:
+        write_file(html, as_page(answer, made("preflight")).encode())
     show(told if json else as_terminal(answer, width=terminal_width(), colour=wants_colour(sys.stdout)))
     return _STATUS[answer.verdict]

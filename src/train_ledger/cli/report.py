@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from train_ledger.answer import ExitCode
-from train_ledger.cli.options import At, Json, Output, moment
+from train_ledger.cli.options import At, Html, Json, Output, moment
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,6 +32,7 @@ def report(
     at: At = None,
     output: Output = None,
     json: Json = False,
+    html: Html = None,
 ) -> int:
     """Report what was on record lately, and what it cost.
 
@@ -41,11 +42,11 @@ def report(
     \b
     Example:
       train-ledger report runs/r42 --since 7d
-      train-ledger report runs/r41 runs/r42 --since 24h --output monday.html
+      train-ledger report runs/r41 runs/r42 --since 24h --html monday.html
     """
     from train_ledger import config, render
     from train_ledger.answer import to_json
-    from train_ledger.cli.output import show, show_report, write_document
+    from train_ledger.cli.output import show, show_report, write_document, write_page
     from train_ledger.ops.markdown import markdown_of
     from train_ledger.ops.weekly import report_of_weekly, weekly
     from train_ledger.run_dir import RunDir
@@ -56,8 +57,11 @@ def report(
     _want_each_once(folders)
     found = weekly([(folder, config.load(folder)) for folder in folders], since_t, until_t)
     told = report_of_weekly(found)
+    title = str(runs[0]) if len(runs) == 1 else f"{len(runs)} runs"
     if output is not None:
-        write_document(output, told, markdown_of(told))
+        write_document(output, told, markdown_of(told), "report", title=title)
+    if html is not None:
+        write_page(html, told, "report", title=title, at=at)
     if json:
         show(render.as_json(to_json(found)))
     elif output is None:

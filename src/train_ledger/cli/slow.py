@@ -59,7 +59,9 @@ def slow(
     settings = config.load(run_dir)
     wanted = _wanted(since, baseline)
     answer = look_at(run_dir, settings, wanted, at=at)
-    return answered(answer, json=json, html=html, title=str(run), currency=settings.cost.currency)
+    return answered(
+        answer, json=json, html=html, verb="slow", title=str(run), at=at, currency=settings.cost.currency
+    )
 
 
 def _wanted(since: str | None, baseline: str | None) -> Wanted:

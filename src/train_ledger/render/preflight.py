@@ -6,9 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from train_ledger.render.figures import Figures
+from train_ledger.render.frame import Made
 from train_ledger.render.grid import Word, ruled_lines
 from train_ledger.render.harmless import harmless
 from train_ledger.render.html import as_html
+from train_ledger.render.picture import Cell, Mark
 from train_ledger.render.report import Pair, Report, Row, Section, Tone, pairs, points
 
 __all__ = ["CheckRow", "ItemRows", "PreflightShown", "preflight_as_html", "preflight_as_text"]
@@ -16,6 +19,7 @@ __all__ = ["CheckRow", "ItemRows", "PreflightShown", "preflight_as_html", "prefl
 Verdict = Literal["pass", "fail", "not_possible"]
 _WORDS: dict[Verdict, str] = {"pass": "pass", "fail": "FAIL", "not_possible": "not possible"}
 _STYLES: dict[Verdict, str] = {"pass": "green", "fail": "bold red", "not_possible": "yellow"}
+_MARKS: dict[Verdict, Mark] = {"pass": "done", "fail": "odd", "not_possible": "unknown"}
 _TONES: dict[Verdict, Tone] = {"pass": "fine", "fail": "trouble", "not_possible": "unsure"}
 _HEADS = ("", "item", "check", "", "what was found")
 _UNBROKEN = (0, 3)
@@ -99,16 +103,24 @@ def _fixes(items: Sequence[ItemRows], verdict: str) -> list[str]:
     return [f"{_BULLET}{', '.join(of)}: {fix}" for fix, of in told.items()]
 
 
-def preflight_as_html(shown: PreflightShown) -> str:
-    """The same as one file: what is to be mended, then a section an item."""
-    sections = pairs("", shown.about)
+def preflight_as_html(shown: PreflightShown, *, title: str = "", made: Made | None = None) -> str:
+    """The same as one file: all items in one table, what is to be mended, then a section an item."""
+    sections = [*pairs("", shown.about), Section("", (_table(shown.items),))]
     sections += points("to mend", (line.removeprefix(_BULLET) for line in _fixes(shown.items, "fail")))
     sections += [
         Section(f"{item.number}  {item.title}: {_WORDS[item.verdict]}", tuple(_rows(item)))
         for item in shown.items
     ]
     sections += points(_COVERAGE, shown.coverage)
-    return as_html(Report(shown.headline, _TONES[shown.verdict], tuple(sections)), title="preflight")
+    report = Report(shown.headline, _TONES[shown.verdict], tuple(sections))
+    return as_html(report, title=title, made=made or Made("preflight"))
+
+
+def _table(items: Sequence[ItemRows]) -> Figures:
+    rows = tuple(
+        (str(item.number), item.title, Cell(_WORDS[item.verdict], _MARKS[item.verdict])) for item in items
+    )
+    return Figures(("", "item", "verdict"), rows, left=frozenset((0, 1, 2)))
 
 
 def _rows(item: ItemRows) -> Iterator[Row]:

@@ -133,7 +133,9 @@ def test_on_a_page_and_for_a_script(run: RunDir, draft: Postmortem, tmp_path: Pa
     assert told["recovery_s"]["restart"] == 480.0
     wanted = ["postmortem", str(run.path), "--output", str(tmp_path / "night.html"), "--json"]
     answer = CliRunner().invoke(app, wanted, catch_exceptions=False)
-    assert (tmp_path / "night.html").read_text() == page
+    written = (tmp_path / "night.html").read_text()
+    assert written.partition("<main>")[2].partition("</main>")[0] in page
+    assert f"Made by <code>train-ledger postmortem {run.path} --output" in written
     assert json.loads(answer.stdout)["gpus"] == 1024
 
 

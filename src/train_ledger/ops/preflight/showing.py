@@ -7,7 +7,7 @@ from typing import Any
 
 from train_ledger.answer import to_json
 from train_ledger.ops.preflight.records import ItemAnswer, Preflight
-from train_ledger.render import duration, moment
+from train_ledger.render import Made, duration, moment
 from train_ledger.render.preflight import (
     CheckRow,
     ItemRows,
@@ -38,9 +38,9 @@ def as_terminal(answer: Preflight, *, width: int | None = None, colour: bool = F
     return preflight_as_text(_shown(answer), width=width, colour=colour)
 
 
-def as_page(answer: Preflight) -> str:
-    """One HTML file."""
-    return preflight_as_html(_shown(answer))
+def as_page(answer: Preflight, made: Made | None = None) -> str:
+    """One HTML file; `made` says how it came about."""
+    return preflight_as_html(_shown(answer), title=answer.run or "", made=made)
 
 
 def _shown(answer: Preflight) -> PreflightShown:
