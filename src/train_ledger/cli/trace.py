@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from train_ledger.answer import ExitCode
-from train_ledger.cli.options import Json
+from train_ledger.cli.options import Html, Json
 
 if TYPE_CHECKING:
     from train_ledger.slow.trace.breakdown import Breakdown, Options, Schedule
@@ -73,6 +73,7 @@ def trace_breakdown(
     micro_batches: _MicroBatches = None,
     chunks: _Chunks = 1,
     json: Json = False,
+    html: Html = None,
 ) -> int:
     """Say where the time of a step goes, rank by rank.
 
@@ -83,9 +84,9 @@ def trace_breakdown(
     \b
     Example:
       train-ledger trace breakdown rank0.json.gz rank1.json.gz
-      train-ledger trace breakdown traces/ --pipeline-stages 4 --micro-batches 8 --json
+      train-ledger trace breakdown traces/ --pipeline-stages 4 --micro-batches 8 --html step.html
     """
-    from train_ledger.cli.output import show
+    from train_ledger.cli.output import show, write_page
     from train_ledger.cli.trace_shown import breakdown_lines, breakdown_values
     from train_ledger.render import as_json
 
@@ -94,6 +95,10 @@ def trace_breakdown(
         schedule=_schedule(pipeline_stages, micro_batches, chunks),
     )
     found = _broken_down(traces, options)
+    if html is not None:
+        from train_ledger.cli.trace_pages import report_of_breakdown
+
+        write_page(html, report_of_breakdown(found), "trace breakdown", title=_named(traces))
     show(as_json(breakdown_values(found)) if json else "\n".join(breakdown_lines(found)))
     has_steps = any(rank.steps for rank in found.ranks.values())
     return ExitCode.NOTHING_WRONG if has_steps else ExitCode.CANNOT_TELL
@@ -106,6 +111,7 @@ def trace_diff(
     step_annotation: _Annotation = "",
     with_last: _WithLast = False,
     json: Json = False,
+    html: Html = None,
 ) -> int:
     """Say what changed between two traces of one training.
 
@@ -116,10 +122,10 @@ def trace_diff(
     \b
     Example:
       train-ledger trace diff step100.json.gz step51300.json.gz
-      train-ledger trace diff monday/ friday/ --json
+      train-ledger trace diff monday/ friday/ --html week.html
     """
     from train_ledger.cli.leave import BadInputError
-    from train_ledger.cli.output import show
+    from train_ledger.cli.output import show, write_page
     from train_ledger.cli.trace_shown import difference_lines, difference_values
     from train_ledger.render import as_json
     from train_ledger.slow.trace.diff import trace_difference
@@ -129,8 +135,16 @@ def trace_diff(
         found = trace_difference(_broken_down([old], options), _broken_down([new], options))
     except ValueError as error:
         raise BadInputError(f"{old} and {new}: {error}") from error
+    if html is not None:
+        from train_ledger.cli.trace_pages import report_of_difference
+
+        write_page(html, report_of_difference(found), "trace diff", title=f"{old} → {new}")
     show(as_json(difference_values(found)) if json else "\n".join(difference_lines(found)))
     return ExitCode.NOTHING_WRONG
+
+
+def _named(traces: list[Path]) -> str:
+    return ", ".join(map(str, traces)) if len(traces) <= 3 else f"{traces[0]} and {len(traces) - 1} more"
 
 
 def _schedule(stages: int | None, micro_batches: int | None, chunks: int) -> Schedule | None:

@@ -13,7 +13,14 @@ from train_ledger.slow.trace.conclusion import BucketDifference
 from train_ledger.slow.trace.diff import TraceDifference
 from train_ledger.slow.trace.kernels import KernelDifference
 
-__all__ = ["breakdown_lines", "breakdown_values", "difference_lines", "difference_values"]
+__all__ = [
+    "breakdown_lines",
+    "breakdown_values",
+    "difference_lines",
+    "difference_values",
+    "remark_lines",
+    "told_lines",
+]
 
 _MOST_RANKS = 16
 _MOST_KERNELS = 8
@@ -76,8 +83,8 @@ def breakdown_lines(found: Breakdown) -> Iterator[str]:
     if len(found.ranks) > len(shown):
         yield f"and {len(found.ranks) - len(shown)} more ranks: --json has them all"
     yield ""
-    yield from _told(found)
-    yield from _remarks(found.degraded)
+    yield from told_lines(found)
+    yield from remark_lines(found.degraded)
 
 
 def _cell(rank: RankBreakdown, name: str) -> str:
@@ -93,7 +100,8 @@ def _cell(rank: RankBreakdown, name: str) -> str:
     return f"{value / steps / 1e6:,.3f} ms {share:4.0%}"
 
 
-def _told(found: Breakdown) -> Iterator[str]:
+def told_lines(found: Breakdown) -> Iterator[str]:
+    """What the figures say: what a bucket consists of, whose bubble is long, who came late."""
     for name, holder in found.held_by.items():
         yield f"{name} is not known; its time is in {holder}"
     for rank, it in list(found.ranks.items())[:_MOST_RANKS]:
@@ -139,7 +147,8 @@ def _beyond(excess: float) -> str:
     return "here as it should"
 
 
-def _remarks(degraded: tuple[Degraded, ...]) -> Iterator[str]:
+def remark_lines(degraded: tuple[Degraded, ...]) -> Iterator[str]:
+    """What could not be read, and what is lost by it."""
     for it in degraded[:_MOST_REMARKS]:
         lost = f" ({it.lost} events lost)" if it.lost else ""
         yield harmless(f"{it.file}: {it.why}{lost}", longest=400)
@@ -188,7 +197,7 @@ def difference_lines(found: TraceDifference) -> Iterator[str]:
         yield f"{name} is not known; its time is in {holder}"
     yield from _most_different("kernels", found.kernels, found.window)
     yield from _most_different("calls of the host", found.calls, found.window)
-    yield from _remarks(found.degraded)
+    yield from remark_lines(found.degraded)
 
 
 def _most_different(what: str, kinds: Iterable[KernelDifference], window: BucketDifference) -> Iterator[str]:

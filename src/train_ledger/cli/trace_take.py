@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from train_ledger.answer import ExitCode
-from train_ledger.cli.options import Json, Run, seconds
+from train_ledger.cli.options import Html, Json, Run, seconds
 
 if TYPE_CHECKING:
     from train_ledger.ops.asking.taking import Taken
-    from train_ledger.slow.trace.memory_snapshot import MemorySummary
     from train_ledger.slow.trace.nsys_export import KernelSum
 
 __all__ = ["trace_memory", "trace_nsys", "trace_take"]
@@ -113,6 +112,7 @@ def trace_memory(
         typer.Argument(metavar="SNAPSHOT", help="A snapshot of CUDA's allocator, as torch pickles it."),
     ],
     json: Json = False,
+    html: Html = None,
 ) -> int:
     """Say what fills a GPU's memory, by a snapshot.
 
@@ -125,7 +125,8 @@ def trace_memory(
       train-ledger trace memory runs/r42/memory_snapshots/rank_5.pickle
     """
     from train_ledger.cli.leave import BadInputError
-    from train_ledger.cli.output import show
+    from train_ledger.cli.memory_shown import memory_lines, memory_values, report_of_memory
+    from train_ledger.cli.output import show, write_page
     from train_ledger.render import as_json, harmless
     from train_ledger.slow.trace.memory_snapshot import SnapshotError, memory_summary
 
@@ -135,49 +136,13 @@ def trace_memory(
         raise BadInputError(harmless(str(error))) from error
     except OSError as error:
         raise BadInputError(f"{snapshot}: {error.strerror or error}") from error
+    if html is not None:
+        write_page(html, report_of_memory(found), "trace memory", title=str(snapshot))
     if json:
-        show(as_json(_memory_values(found)))
+        show(as_json(memory_values(found)))
     else:
-        show("\n".join(harmless(line, longest=400) for line in _memory_lines(found)))
+        show("\n".join(harmless(line, longest=400) for line in memory_lines(found)))
     return ExitCode.NOTHING_WRONG
-
-
-def _memory_values(found: MemorySummary) -> dict[str, Any]:
-    from dataclasses import asdict
-
-    values = asdict(found)
-    values["by_kind"] = {
-        kind: {"segments": count, "reserved_bytes": size} for kind, (count, size) in found.by_kind.items()
-    }
-    return {**values, "fragmentation": found.fragmentation}
-
-
-def _memory_lines(found: MemorySummary) -> Iterator[str]:
-    yield f"reserved    {_gib(found.reserved_bytes)} in {found.segments} segments"
-    for kind, (count, size) in found.by_kind.items():
-        yield f"            {_gib(size)} in {count} {kind}"
-    yield f"allocated   {_gib(found.allocated_bytes)}, of which {_gib(found.requested_bytes)} were asked for"
-    yield f"freed       {_gib(found.active_awaiting_free_bytes)} that a stream may still use"
-    yield f"free        {_gib(found.inactive_bytes)}, the largest block {_gib(found.largest_free_bytes)}"
-    yield f"in gaps     {_gib(found.inactive_split_bytes)}, {found.fragmentation:.0%} of what is reserved"
-    if found.is_partial:
-        why = "the file is too large; what the monitor records by --record-history is not"
-        yield f"the allocator's own trace was not read: {why}"
-    elif found.releases is None:
-        yield "the allocator's own trace was not recorded: ask for it by --record-history"
-    else:
-        yield f"gave segments back {found.releases} times, ran out of memory {found.out_of_memory} times"
-    if found.largest:
-        yield ""
-        yield "what takes most" + ("" if found.has_frames else " (where it was allocated was not recorded)")
-    for block in found.largest:
-        each = f"{block.count} × {block.size_bytes / (1 << 20):,.1f} MiB"
-        yield f"{_gib(block.total_bytes)}  {each} {block.state}"
-        yield from (f"      {frame}" for frame in block.frames[:3])
-
-
-def _gib(size: int) -> str:
-    return f"{size / (1 << 30):8.3f} GiB"
 
 
 def trace_nsys(
