@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from train_ledger.fields import FIELDS
-from train_ledger.ledger.counters import COUNTERS, newest_counters
+from train_ledger.ledger.counters import COUNTERS, newest_counters, with_counters
 
 
 def plain(**values: float) -> Any:
@@ -21,3 +21,12 @@ def test_each_counter_is_read_under_its_own_name() -> None:
     for name in COUNTERS:
         assert newest_counters([plain(**{name: 1.0}), plain(**{name: 2.0}), plain()], but=()) == {name: 2.0}
         assert newest_counters([plain(**{name: 1.0})], but={name}) == {}
+
+
+def test_a_counter_that_a_line_leaves_out_stays_where_it_was() -> None:
+    earlier = {"skipped": 3.0, "num_ooms": 1.0, "loss": 2.0}
+    assert with_counters({"loss": 1.9, "skipped": 4.0}, earlier) == {
+        "loss": 1.9,
+        "skipped": 4.0,
+        "num_ooms": 1.0,
+    }

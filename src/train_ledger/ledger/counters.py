@@ -1,4 +1,4 @@
-"""What did many steps in a row tell last of each counter?
+"""What was told last of each counter, in one line and in those of many steps in a row?
 
 A comprehension over an attribute that is written out takes a quarter of the time of one that is looked up by
 its name, and this is asked of every line: so each counter of `FIELDS` stands here, and a test holds that.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-__all__ = ["COUNTERS", "newest_counters"]
+__all__ = ["COUNTERS", "newest_counters", "with_counters"]
 
 _Told = Callable[[Sequence[Any]], list[float]]
 
@@ -44,3 +44,14 @@ def newest_counters(steps: Sequence[Any], but: Collection[str]) -> dict[str, flo
     """The last number that these `PlainStep`s tell of each counter, except of those in `but`."""
     told = ((name, read(steps)) for name, read in _TOLD.items() if name not in but)
     return {name: numbers[-1] for name, numbers in told if numbers}
+
+
+def with_counters(values: Mapping[str, float], earlier: Mapping[str, float]) -> Mapping[str, float]:
+    """The values of a line, with the counters of `earlier` ones that it does not tell.
+
+    Counters are not told in every line, and have not gone back to 0 where they are not.
+    """
+    told_before = (COUNTERS - values.keys()) & earlier.keys()
+    # In one order, however the names came: else two equal states would read differently.
+    kept = {name: earlier[name] for name in sorted(told_before)}
+    return {**values, **kept} if kept else values

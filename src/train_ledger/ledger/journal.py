@@ -29,7 +29,7 @@ KINDS: Mapping[str, tuple[str, ...]] = {
     "incident_updated": ("incident", "alert", "record"),
     "incident_closed": ("incident", "alert", "record"),
     "response_started": ("incident", "living", "on_page"),
-    "response_done": ("incident", "summary"),
+    "response_done": ("incident", "summary", "dumps", "stacks", "missing"),
     "response_failed": ("incident", "error"),
     "verdict": ("incident", "place", "diagnosis"),
     "traces_taken": ("name", "ranks", "failed", "removed", "summary"),
@@ -44,7 +44,8 @@ KINDS: Mapping[str, tuple[str, ...]] = {
 the kind of the move in `transitions.MOVES`, None where several lay between two looks; `recovery` a
 `state.Recovered` as JSON. `incident` is an incident's id (None for an alert that belongs to none) and
 `alert` an alert's name; `transition` and `record` are what the judge and the incidents need to go on from.
-`living` is how many ranks can still be asked, `on_page` what of `[respond] on_page` is done; `place` the
+`living` is how many ranks can still be asked, `on_page` what of `[respond] on_page` is done; `dumps` and
+`stacks` count the ranks from which they were taken, `missing` says in words what was not and why; `place` the
 [attempt, step] at which the run stands still (None while it goes on), and `diagnosis` an `answer.Diagnosis`
 as JSON. `traces_taken` is what came of traces that a schedule asked for: their folder's `name`, the `ranks`
 whose traces are there, why others `failed`, how many old ones were `removed`. `hook` is "exclude" or

@@ -111,7 +111,7 @@ def _open_phase(
     since: dict[str, float] = {}
     for rank, lead_s in here:
         for name, since_t in rank.phases.open.items():
-            if name in RAISING_PHASES and not rank.ended:
+            if name in RAISING_PHASES and not rank.process.ended:
                 since[name] = min(since_t - lead_s, since.get(name, since_t - lead_s))
     phases = [_OpenPhase(_limit_s(name, alerts, ranks), name, since_t) for name, since_t in since.items()]
     return max(phases, default=None)

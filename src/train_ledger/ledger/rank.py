@@ -7,24 +7,21 @@ makes no difference to the result.
 from __future__ import annotations
 
 import math
-import signal
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from train_ledger.config import Alerts
 from train_ledger.facts import Event, Fault, PlainStep, Step
 from train_ledger.fields import read_number
 from train_ledger.ledger.clock import Lap, RankClock
-from train_ledger.ledger.counters import COUNTERS, newest_counters
+from train_ledger.ledger.counters import newest_counters, with_counters
 from train_ledger.ledger.losses import Losses
 from train_ledger.ledger.pace import Pace, Timing
 from train_ledger.ledger.phases import PhaseFold
+from train_ledger.ledger.rank_process import RankProcess
 from train_ledger.ledger.state import RankState
 from train_ledger.ledger.trends.rank_trends import RankTrends
 
 __all__ = ["RankFold"]
-
-_ASKING = (signal.SIGUSR1, signal.SIGUSR2)
 
 
 class RankFold:
@@ -47,14 +44,9 @@ class RankFold:
         self._begin(-1)
 
     def _begin(self, attempt: int) -> None:
-        self.attempt = attempt
-        self.lap = 0
+        self.attempt, self.lap = attempt, 0
         self.began_t: float | None = None
-        self.gpu: int | None = None
-        self.uuid: str | None = None
-        self.pci: str | None = None
-        self.pid: int | None = None
-        self.worker_server: str | None = None
+        self.process = RankProcess()
         self.step: int | None = None
         self.step_t: float | None = None
         self.first_step_t: float | None = None
@@ -65,12 +57,6 @@ class RankFold:
         self.pace.begin_attempt()
         self.phases.begin_attempt()
         self.trends.begin_attempt()
-        self.ended = False
-        self.gone_t: float | None = None
-        self.exception: str | None = None
-        self.raised_t: float | None = None
-        self.signal: int | None = None
-        self.signal_t: float | None = None
         self.values: Mapping[str, float] = {}
         self.losses = Losses()
 
@@ -132,22 +118,12 @@ class RankFold:
             self.first_step_t = t
             self.pace.warm_up_s = t - (self.began_t if self.began_t is not None else t)
         self.step, self.step_t = fact.step, t
-        self.values = self._with_counters(fact.values)
+        self.values = with_counters(fact.values, self.values)
         steady = self.timing is not None and not self.phases.paused
         self.trends.add(fact.step, t, fact.values, steady=steady)
         self.pace.completed()
         self.phases.step_completed()
-        if self.ended or self.exception or self.signal:
-            self._unend()
-        if self.gone_t is not None and t > self.gone_t:
-            self.gone_t = None
-
-    def _with_counters(self, values: Mapping[str, float]) -> Mapping[str, float]:
-        """Counters are not told in every line, and have not gone back to 0 where they are not."""
-        told_before = (COUNTERS - values.keys()) & self.values.keys()
-        # In one order, however the names came: else two equal states would read differently.
-        kept = {name: self.values[name] for name in sorted(told_before)}
-        return {**values, **kept} if kept else values
+        self.process.completed_step(t)
 
     # -- many steps at once
 
@@ -178,7 +154,9 @@ class RankFold:
     def add_event(self, fact: Event) -> None:
         """Fold an event; those of the process table say when they were seen, not that the rank was heard."""
         if fact.name in ("process_gone", "process_seen"):
-            self._process(fact)
+            if fact.attempt == self.attempt:
+                self._shown = None
+                self.process.looked_at(fact)
             return
         if not self._joins(fact.attempt, fact.host):
             return
@@ -186,25 +164,24 @@ class RankFold:
         t = self._time_of(fact)
         self._hear(t)
         self.phases.add(fact, t, self.step_t)
+        self._heard(fact, t)
+
+    def _heard(self, fact: Event, t: float) -> None:
         if fact.name == "run_start":
-            self._start(fact.details)
+            self.clock.steady_timer = True
+            self.process.start(fact.details)
         elif fact.name == "exception" and fact.details.get("fatal") is not False:
-            self.exception, self.raised_t = _exception(fact.details), t
+            self.process.raised(fact.details, t)
         elif fact.name == "signal":
-            self._hear_signal(_whole(fact.details.get("number")), t)
+            self.process.got_signal(fact.details.get("number"), t)
         elif fact.name == "run_end":
-            self.ended = True
+            self.process.ended = True
         elif fact.name == "log_every":
             self.written_every_s = read_number(fact.details.get("every_s")) or 0.0
         elif fact.name == "metrics":
             if self.reported_t is not None:
                 self.reported_every_s = max(self.reported_every_s, t - self.reported_t)
             self.reported_t = t
-
-    def _hear_signal(self, number: int | None, t: float) -> None:
-        """The first one that ends it is what ended it; some only ask it for a dump."""
-        if number is not None and number not in _ASKING and self.signal is None:
-            self.signal, self.signal_t = number, t
 
     def _time_of(self, fact: Event) -> float:
         if fact.name not in ("phase_start", "phase_end"):
@@ -217,35 +194,8 @@ class RankFold:
         if fact.t is None or not self._joins(max(fact.attempt, self.attempt), fact.host):
             return
         self._shown = None
-        if fact.fault in ("exception", "oom", "killed") and self.exception is None:
-            self.exception, self.raised_t = _exception({"type": fact.fault, **fact.details}), fact.t
-
-    def _process(self, fact: Event) -> None:
-        pid = fact.details.get("pid")
-        if fact.attempt != self.attempt or (self.pid is not None and pid is not None and pid != self.pid):
-            return
-        self._shown = None
-        if fact.name == "process_seen":
-            self.gone_t = None
-        elif self.gone_t is None:
-            self.gone_t = fact.t  # on rank 0's clock already: it is the time of the one who looked
-
-    def _start(self, details: Mapping[str, Any]) -> None:
-        self.clock.steady_timer = True
-        self.gpu = _whole(details.get("gpu"))
-        uuid = details.get("uuid")
-        self.uuid = uuid if isinstance(uuid, str) else None
-        pci = details.get("pci")
-        self.pci = pci if isinstance(pci, str) else None
-        self.pid = _whole(details.get("pid"))
-        server = details.get("worker_server")
-        self.worker_server = server if isinstance(server, str) else None
-        self.gone_t = None
-        self._unend()
-
-    def _unend(self) -> None:
-        self.ended, self.exception, self.signal = False, None, None
-        self.raised_t = self.signal_t = None
+        if fact.fault in ("exception", "oom", "killed") and self.process.exception is None:
+            self.process.raised({"type": fact.fault, **fact.details}, fact.t)
 
     # -- what comes out
 
@@ -262,28 +212,28 @@ class RankFold:
         return self._shown[1]
 
     def _state(self, lead_s: float) -> RankState:
-        phase = self.phases.innermost
+        phase, process = self.phases.innermost, self.process
         return RankState(
             rank=self.rank,
             attempt=self.attempt,
             host=self.host,
-            gpu=self.gpu,
-            uuid=self.uuid,
-            pci=self.pci,
-            pid=self.pid,
-            worker_server=self.worker_server,
+            gpu=process.gpu,
+            uuid=process.uuid,
+            pci=process.pci,
+            pid=process.pid,
+            worker_server=process.worker_server,
             step=self.step,
             step_t=_less(self.step_t, lead_s),
             first_step_t=_less(self.first_step_t, lead_s),
             heard_t=_less(self.heard_t, lead_s),
             phase=phase,
             phase_since_t=_less(self.phases.open.get(phase or ""), lead_s),
-            ended=self.ended,
-            gone_t=self.gone_t,
-            exception=self.exception,
-            raised_t=_less(self.raised_t, lead_s),
-            signal=self.signal,
-            signal_t=_less(self.signal_t, lead_s),
+            ended=process.ended,
+            gone_t=process.gone_t,
+            exception=process.exception,
+            raised_t=_less(process.raised_t, lead_s),
+            signal=process.signal,
+            signal_t=_less(process.signal_t, lead_s),
             values=self.values,
             nonfinite_total=self.losses.total,
             nonfinite_since_t=_less(self.losses.since_t, lead_s),
@@ -298,14 +248,3 @@ class RankFold:
 
 def _less(t: float | None, lead_s: float) -> float | None:
     return None if t is None else t - lead_s
-
-
-def _whole(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _exception(details: Mapping[str, Any]) -> str:
-    kind, message = details.get("type"), details.get("message")
-    said = ": ".join(str(part) for part in (kind, message) if part) or "exception"
-    origin = details.get("origin")
-    return f"{said} (from {origin})" if origin else said

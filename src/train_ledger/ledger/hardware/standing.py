@@ -35,10 +35,15 @@ class Standing:
             began_t = (rank.began_t or 0.0) - rank.clock.shift_s
             since[key] = min(began_t, since.get(key, began_t))
         return [
-            Place(it.rank, it.host, it.gpu, it.uuid, it.pci, it.pid, since[host_key(it.host)])
+            _place(it, it.host, since[host_key(it.host)])
             for it in there
             if it.host and (world_size is None or it.rank < world_size)
         ]
+
+
+def _place(rank: RankFold, host: str, since_t: float) -> Place:
+    process = rank.process
+    return Place(rank.rank, host, process.gpu, process.uuid, process.pci, process.pid, since_t)
 
 
 def clocks_of(ranks: Iterable[RankFold], leads: Mapping[int, float]) -> HostClock:
