@@ -9,15 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from train_ledger.ledger import clock
-from train_ledger.ledger.clock import HostClocks
+from train_ledger.ledger import host_clocks
+from train_ledger.ledger.clock import Lap
+from train_ledger.ledger.host_clocks import HostClocks
 
 FIRST = (0, 0)
 
 
-def complete(
-    clocks: HostClocks, rank: int, steps: range, ahead_s: float = 0.0, lap: clock.Lap = FIRST
-) -> None:
+def complete(clocks: HostClocks, rank: int, steps: range, ahead_s: float = 0.0, lap: Lap = FIRST) -> None:
     clocks.completed(rank, lap, list(steps), [100.0 + step + ahead_s for step in steps])
 
 
@@ -81,8 +80,8 @@ def test_in_which_order_they_are_read_does_not_matter(reads: list[tuple[int, int
 
 
 def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clock, "_ZERO_STEPS", 10)
-    monkeypatch.setattr(clock, "_WAITING_STEPS", 40)
+    monkeypatch.setattr(host_clocks, "_ZERO_STEPS", 10)
+    monkeypatch.setattr(host_clocks, "_WAITING_STEPS", 40)
     clocks = HostClocks()
     for start in range(1, 2000, 7):  # rank 0 is on another node, and nobody here reads it
         complete(clocks, 1, range(start, start + 7), ahead_s=4.0)
@@ -96,7 +95,7 @@ def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_laps_of_rank_0_are_forgotten_oldest_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clock, "_ZERO_STEPS", 10)
+    monkeypatch.setattr(host_clocks, "_ZERO_STEPS", 10)
     clocks = HostClocks()
     for lap in range(9):
         complete(clocks, 0, range(1, 5), lap=(0, lap))

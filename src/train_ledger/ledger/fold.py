@@ -15,10 +15,10 @@ from train_ledger.config import Config
 from train_ledger.facts import Event, Fact, Fault, HardwareReading, PlainStep, Step, Stretch
 from train_ledger.fields import read_number, read_world_size
 from train_ledger.ledger.attempts import AttemptFold
-from train_ledger.ledger.clock import HostClocks
 from train_ledger.ledger.course import Course
 from train_ledger.ledger.hardware.hardware import HardwareFold
 from train_ledger.ledger.hardware.standing import Standing, clocks_of
+from train_ledger.ledger.host_clocks import HostClocks
 from train_ledger.ledger.limits import p50_step_s, stall_limit
 from train_ledger.ledger.machine import with_state
 from train_ledger.ledger.rank import RankFold

@@ -25,6 +25,7 @@ from train_ledger.ledger import (
     course,
     effective,
     fold,
+    host_clocks,
     losses,
     pace,
     phases,
@@ -54,7 +55,7 @@ from train_ledger.ledger.trends import (
 __all__ = ["MemoError", "code_version", "from_plain", "put_down", "take_up", "to_plain"]
 
 _MODULES: tuple[ModuleType, ...] = (
-    *(attempts, clock, facts, fold, losses, pace, phases, rank, rank_process, saves, starts),
+    *(attempts, clock, facts, fold, host_clocks, losses, pace, phases, rank, rank_process, saves, starts),
     *(course, effective, positions, recovery),
     *(clocks, counters, gpu, hardware, kernel, port, recent, standing),
     *(figures, fragmentation, grad_norms, mfu, own_work, rank_trends, run_trends, slots, stages),
