@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -12,6 +11,7 @@ import typer
 
 from train_ledger.answer import ExitCode
 from train_ledger.cli.options import Html, Json, moment
+from train_ledger.headway import tell
 
 if TYPE_CHECKING:
     from train_ledger.dash.backtest import Backtest, Engine, NotJudged, PastIncident, Span
@@ -121,12 +121,10 @@ def _judged(runs: Sequence[Path], judge: Judge) -> tuple[list[Backtest], list[No
     from train_ledger.dash.backtest import Backtest, backtest_all
 
     found: dict[int, Backtest | NotJudged] = {}
-    shows = len(runs) > 1 and sys.stderr.isatty()
     for place, came in backtest_all(runs, judge):
         found[place] = came
-        if shows:
-            end = "\n" if len(found) == len(runs) else ""
-            print(f"\r{len(found)} of {len(runs)} runs judged", end=end, file=sys.stderr, flush=True)
+        if len(runs) > 1:
+            tell("judging runs", len(found), len(runs), "runs")
     came_of = [found[place] for place in sorted(found)]
     return (
         [it for it in came_of if isinstance(it, Backtest)],

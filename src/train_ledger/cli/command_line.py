@@ -34,6 +34,7 @@ from train_ledger.cli.note import note
 from train_ledger.cli.nsys import nsys
 from train_ledger.cli.postmortem import postmortem
 from train_ledger.cli.preflight import preflight
+from train_ledger.cli.progress import with_progress
 from train_ledger.cli.rank import rank
 from train_ledger.cli.read import read
 from train_ledger.cli.report import report
@@ -134,17 +135,20 @@ _VERBS = (
     demo,
 )
 
+_LIVING = (watch, top, export, demo)
+"""They go on until they are ended, and show by themselves what they do."""
+
 for _verb in _VERBS:
-    app.command(_verb.__name__)(ends_well(_verb))
+    app.command(_verb.__name__)(ends_well(_verb if _verb in _LIVING else with_progress(_verb)))
 _drill.command("hang")(ends_well(drill_hang))
 _drill.command("page")(ends_well(drill_page))
 _drill.command("slow")(ends_well(drill_slow))
 app.add_typer(_drill, name="drill")
-_trace.command("breakdown")(ends_well(trace_breakdown))
-_trace.command("diff")(ends_well(trace_diff))
+_trace.command("breakdown")(ends_well(with_progress(trace_breakdown)))
+_trace.command("diff")(ends_well(with_progress(trace_diff)))
 _trace.command("take")(ends_well(trace_take))
 _trace.command("memory")(ends_well(trace_memory))
-_trace.command("nsys")(ends_well(trace_nsys))
+_trace.command("nsys")(ends_well(with_progress(trace_nsys)))
 app.add_typer(_trace, name="trace")
 
 

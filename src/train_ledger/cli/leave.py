@@ -19,6 +19,7 @@ from typing import ParamSpec
 import typer
 
 from train_ledger.answer import ExitCode
+from train_ledger.cli.progress import clear_bar
 
 __all__ = [
     "INTERRUPTED",
@@ -109,6 +110,7 @@ def complain(text: str) -> None:
     """One line on standard error."""
     from train_ledger.render import harmless
 
+    clear_bar()
     with contextlib.suppress(OSError):  # nobody is left to be told
         print(f"train-ledger: {harmless(text)}", file=sys.stderr, flush=True)
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from train_ledger.answer import Diagnosis, HangAnswer, exit_code
 from train_ledger.cli.asked import made
 from train_ledger.cli.leave import BadInputError
+from train_ledger.cli.progress import clear_bar
 from train_ledger.render import Picture, Report, as_html, as_json, as_text, wants_colour
 from train_ledger.run_dir import write_atomically
 
@@ -147,6 +148,7 @@ def terminal_width() -> int | None:
 
 def show(text: str) -> None:
     """`text` on standard output at once, ended by exactly one newline."""
+    clear_bar()
     try:
         print(text.removesuffix("\n"), flush=True)
     except OSError as error:

@@ -11,6 +11,7 @@ import typer
 
 from train_ledger.answer import ExitCode
 from train_ledger.cli.leave import BadInputError, complain
+from train_ledger.cli.progress import end_bar
 
 if TYPE_CHECKING:
     from train_ledger.facts import Fact
@@ -91,6 +92,7 @@ def _print(facts: Iterable[Fact], only: Kind | None, fields: frozenset[str], *, 
 
     kinds: dict[Kind, type[Fact]] = {Kind.step: Step, Kind.event: Event, Kind.fault: Fault}
     untold = set(fields) - OF_EVERY_FACT
+    end_bar()
     for fact in facts:
         if only is None or isinstance(fact, kinds[only]):
             untold.difference_update(fact.values if isinstance(fact, Step) else fact.details)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -56,7 +54,6 @@ _Chunks = Annotated[
 ]
 _MOST_IN_FOLDER = 4096
 _ENDINGS = (".json", ".json.gz")
-_PROGRESS_FROM_BYTES = 64 << 20
 
 
 def trace_breakdown(
@@ -173,7 +170,7 @@ def _broken_down(paths: list[Path], options: Options) -> Breakdown:
 
     chosen = [(path, _files(path)) for path in paths]
     try:
-        found = breakdown([file for _, it in chosen for file in it.files], options, _progress())
+        found = breakdown([file for _, it in chosen for file in it.files], options)
     except TraceError as error:
         raise BadInputError(str(error)) from error
     left_out = [Degraded(str(path), it.remark) for path, it in chosen if it.remark]
@@ -194,17 +191,3 @@ def _files(path: Path) -> Chosen:
     if len(found) > _MOST_IN_FOLDER:
         raise BadInputError(f"{path}: has {len(found)} files; name those of one profile")
     return newest_taking(path, found)
-
-
-def _progress() -> Callable[[Path, int], None] | None:
-    """Says how much was read of a large trace, where a person waits at a terminal."""
-    if not sys.stderr.isatty():
-        return None
-    shown: dict[Any, int] = {}
-
-    def tell(path: Path, read_bytes: int) -> None:
-        if read_bytes - shown.get(path, 0) >= _PROGRESS_FROM_BYTES:
-            shown[path] = read_bytes
-            print(f"\r{path.name}: {read_bytes >> 20} MiB read", end="", file=sys.stderr, flush=True)
-
-    return tell

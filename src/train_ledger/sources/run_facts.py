@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from train_ledger.facts import Event, Fact, Fault, HardwareReading
+from train_ledger.headway import is_heard, tell
 from train_ledger.run_dir import RunDir
 from train_ledger.sources.files.memory import FilesMemory
 from train_ledger.sources.hardware.hardware_files import HardwareFiles
@@ -160,7 +161,13 @@ class RunFacts:
             events = [fact for fact in facts if isinstance(fact, Event)]
         for told in self._hardware.poll(_HARDWARE_POLL_BYTES):
             fold.add_hardware(told)
+        self._tell()
         return events
+
+    def _tell(self) -> None:
+        if is_heard():
+            what = "reading logs" if self.by_logs else "reading signals"
+            tell(what, self.read_bytes, self.read_bytes + (0 if self.caught_up else self.lag_bytes), "bytes")
 
     def poll_hardware(self) -> list[HardwareReading | Fault]:
         """What was recorded of the hardware since it was last asked for; of a backlog, its next part."""
@@ -169,10 +176,11 @@ class RunFacts:
     def poll(self, max_bytes: int = POLL_BYTES) -> list[Fact]:
         """What was written since the last poll; of a large backlog the next `max_bytes` or so."""
         logs = self._of_logs()
-        if logs is not None:
-            return self._of(logs, max_bytes)
-        self._let_go()
-        return self._signals.poll(max_bytes)
+        if logs is None:
+            self._let_go()
+        facts = self._signals.poll(max_bytes) if logs is None else self._of(logs, max_bytes)
+        self._tell()
+        return facts
 
     def _of(self, logs: RunLogs, max_bytes: int) -> list[Fact]:
         self._signals.place_ranks()

@@ -16,6 +16,7 @@ from train_ledger.dash.judge import Judge, Transition
 from train_ledger.dash.rule import Inhibition, Rule
 from train_ledger.dash.rules import INHIBITIONS, RULES
 from train_ledger.facts import Event, Fact, Fault, HardwareReading, Step
+from train_ledger.headway import tell
 from train_ledger.ledger import Fold, RunState
 
 __all__ = ["Known", "Replay", "Statement", "evaluations", "quiet_s"]
@@ -121,6 +122,7 @@ class Replay:
                 self.add(upcoming)
                 upcoming = next(rest, None)
             yield from self.evaluate(t)
+            tell("judging again", t - since_t, until_t - since_t, "seconds")
         while upcoming is not None and upcoming.t <= until_t:
             self.add(upcoming)
             upcoming = next(rest, None)

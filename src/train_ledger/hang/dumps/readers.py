@@ -22,6 +22,7 @@ import msgspec
 from train_ledger.config import Limits
 from train_ledger.hang.dumps.rank_lists import ListsReceived
 from train_ledger.hang.dumps.worker import HEADER, Job, Reply
+from train_ledger.headway import tell
 from train_ledger.sources.files.ready import is_ready
 
 __all__ = ["read_all"]
@@ -38,22 +39,39 @@ def read_all(jobs: Sequence[Job], sizes: Sequence[int], limits: Limits) -> list[
         waiting.put(index)
 
     lists: dict[str, str] = {}
+    done: queue.SimpleQueue[int | None] = queue.SimpleQueue()
 
     def feed() -> None:
-        with _Worker(limits, lists) as worker:
+        with contextlib.ExitStack() as ending:
+            ending.callback(done.put, None)
+            worker = ending.enter_context(_Worker(limits, lists))
             while True:
                 try:
                     index = waiting.get_nowait()
                 except queue.Empty:
                     return
                 replies[index] = worker.ask(jobs[index])
+                done.put(sizes[index])
 
     threads = [threading.Thread(target=feed) for _ in range(_workers(len(jobs), sum(sizes)))]
     for thread in threads:
         thread.start()
+    _tell(done, len(threads), sum(sizes))
     for thread in threads:
         thread.join()
     return replies
+
+
+def _tell(done: queue.SimpleQueue[int | None], feeding: int, total_bytes: int) -> None:
+    """How many bytes are read, until each of the threads has said that it ends."""
+    read_bytes = 0
+    while feeding:
+        size = done.get()
+        if size is None:
+            feeding -= 1
+        else:
+            read_bytes += size
+            tell("reading dumps", read_bytes, total_bytes, "bytes")
 
 
 def _workers(jobs: int, total_bytes: int) -> int:

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from train_ledger.headway import counted
 from train_ledger.run_dir import write_atomically
 
 __all__ = ["take"]
@@ -36,7 +37,8 @@ def take(pids: Mapping[int, int], folder: Path, *, timeout_s: float, native: boo
         return _take_one(program, pids[rank], folder / f"rank_{rank}.json", deadline, native)
 
     with ThreadPoolExecutor(_AT_ONCE) as threads:
-        whys = dict(zip(pids, threads.map(of_rank, pids), strict=True))
+        came = threads.map(of_rank, pids)
+        whys = {rank: next(came) for rank in counted(pids, "taking stacks", "ranks")}
     return {rank: why for rank, why in whys.items() if why is not None}
 
 

@@ -17,6 +17,7 @@ from train_ledger.hang.dumps.dump_files import host_of, listed, rank_of, shown, 
 from train_ledger.hang.dumps.pickles import RefusedError, open_regular
 from train_ledger.hang.stacks.rank_sections import RankStack, of_debug_server, of_ourselves, says_several
 from train_ledger.hang.stacks.stack_formats import Thread, threads_in
+from train_ledger.headway import counted
 
 __all__ = ["RankStack", "Thread", "read"]
 
@@ -34,7 +35,7 @@ def read(paths: Iterable[Path]) -> tuple[dict[int, RankStack], list[Unreadable]]
     stacks: dict[int, RankStack] = {}
     named, unreadable = latest_attempts(paths, empty_ones_count=False)
     files = {path: why for path, why in listed(named).items() if path in named or _may_hold_one(path)}
-    for path in sorted(files, key=_age):
+    for path in counted(sorted(files, key=_age), "reading stacks", "files"):
         try:
             found, unread = _read(path, files[path])
         except RefusedError as error:

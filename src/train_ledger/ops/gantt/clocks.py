@@ -13,6 +13,7 @@ from pathlib import Path
 
 from train_ledger.config import Config
 from train_ledger.facts import Event, Step
+from train_ledger.headway import counted
 from train_ledger.ledger import Fold
 from train_ledger.ops.gantt.inputs import Inputs, lines_of
 from train_ledger.ops.gantt.selection import Selection
@@ -50,7 +51,8 @@ def read_clocks(inputs: Inputs, selection: Selection) -> Clocks:
     """From the selected steps; by our own signal lines where ranks have them, else by torchtitan's spans."""
     folds: dict[int, Fold] = {}
     tally = Tally()  # what is not read is counted when it is drawn
-    for rank in _one_a_host(inputs, sorted(inputs.signals or inputs.titan)):
+    ranks = _one_a_host(inputs, sorted(inputs.signals or inputs.titan))
+    for rank in counted(ranks, "reading clocks", "ranks"):
         host = _host(rank, inputs.host_of)
         facts = _signals(rank, inputs, tally) if inputs.signals else _spans(rank, inputs.titan[rank], tally)
         for fact in facts:

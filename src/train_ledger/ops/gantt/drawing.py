@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from train_ledger.headway import counted
 from train_ledger.ops.gantt.clocks import Clocks, read_clocks
 from train_ledger.ops.gantt.fault_marks import FaultMarks
 from train_ledger.ops.gantt.inputs import find_inputs, lines_of
@@ -56,7 +57,8 @@ class Gantt:
     def draw(self, trace: TraceFile) -> None:
         """Write the whole trace and close it; `tally` says what was drawn and what was not read."""
         self.clocks = read_clocks(self._inputs, self._selection)
-        for rank in filter(self._selection.has_rank, self._inputs.ranks):
+        ranks = list(filter(self._selection.has_rank, self._inputs.ranks))
+        for rank in counted(ranks, "drawing", "ranks"):
             self._draw_rank(rank, trace)
         if self._with_logs and self._inputs.logs:
             marks = FaultMarks(trace, self._selection, self.tally, self.clocks, self._rows.get)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from train_ledger.config import Config
+from train_ledger.headway import counted
 from train_ledger.ledger import journal
 from train_ledger.ledger.accounts import Accounts
 from train_ledger.ops.account import account
@@ -67,7 +68,8 @@ def weekly(runs: Sequence[tuple[RunDir, Config]], since_t: float, until_t: float
     Raises RunDirError where run.json or the signals of one cannot be used, JournalError where its journal
     cannot be read.
     """
-    return Weekly(since_t, until_t, tuple(_of_run(run, config, since_t, until_t) for run, config in runs))
+    every = counted(runs, "reading runs", "runs") if len(runs) > 1 else runs
+    return Weekly(since_t, until_t, tuple(_of_run(run, config, since_t, until_t) for run, config in every))
 
 
 def _of_run(run_dir: RunDir, config: Config, since_t: float, until_t: float) -> RunWeek:

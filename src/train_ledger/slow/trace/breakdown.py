@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
 
+from train_ledger.headway import tell
 from train_ledger.slow.trace.activity import Activity, activity
 from train_ledger.slow.trace.arrivals import Arrivals, arrivals
 from train_ledger.slow.trace.buckets import (
@@ -125,19 +125,14 @@ class Options:
     schedule: Schedule | None = None
 
 
-_Progress: TypeAlias = Callable[[Path, int], None]
-
-
-def breakdown(
-    paths: Sequence[Path], options: Options | None = None, progress: _Progress | None = None
-) -> Breakdown:
-    """Break the steps of these traces down, one trace a rank; `progress` is told the bytes read of each.
+def breakdown(paths: Sequence[Path], options: Options | None = None) -> Breakdown:
+    """Break the steps of these traces down, one trace a rank.
 
     Raises TraceError for a file that cannot be read, two traces of one rank, and where nothing is in them.
     """
     options = options or Options()
     degraded: list[Degraded] = []
-    traces = _by_rank([_read(path, options, progress) for path in paths], degraded)
+    traces = _by_rank(_read_all(paths, options), degraded)
     found = arrivals(traces)
     degraded += _of_arrivals(traces, found)
     ranks = {rank: _of_rank(rank, trace, options, found, degraded) for rank, trace in traces.items()}
@@ -145,8 +140,20 @@ def breakdown(
     return Breakdown(ranks, tuple(degraded), {name: HELD_BY[name] for name in unknown}, found)
 
 
-def _read(path: Path, options: Options, progress: _Progress | None) -> Trace:
-    told = (lambda read_bytes: progress(path, read_bytes)) if progress else None
+def _read_all(paths: Sequence[Path], options: Options) -> list[Trace]:
+    sizes = [path.stat().st_size if path.is_file() else 0 for path in paths]
+    traces: list[Trace] = []
+
+    def told(read_bytes: int) -> None:
+        tell("reading traces", sum(sizes[: len(traces)]) + read_bytes, sum(sizes), "bytes")
+
+    for path in paths:
+        traces.append(_read(path, options, told))
+        told(0)
+    return traces
+
+
+def _read(path: Path, options: Options, told: Callable[[int], None]) -> Trace:
     try:
         return read_trace(
             path, own_collectives=options.own_collectives, annotation=options.annotation, progress=told

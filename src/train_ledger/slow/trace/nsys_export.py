@@ -6,9 +6,12 @@ To check the buckets of a trace by. The file is opened for reading alone, and on
 from __future__ import annotations
 
 import sqlite3
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
+
+from train_ledger.headway import tell
 
 __all__ = ["KernelSum", "NsysError", "kernel_sums"]
 
@@ -16,6 +19,8 @@ _TABLE = "CUPTI_ACTIVITY_KIND_KERNEL"
 _NAMES = ("demangledName", "shortName", "mangledName")
 _MOST = 100_000
 _QUICK_S = 2.0
+_TOLD_EVERY = 1_000_000
+"""Instructions of sqlite's machine: some hundredths of a second."""
 
 
 class NsysError(Exception):
@@ -47,6 +52,10 @@ def kernel_sums(path: Path) -> list[KernelSum]:
     try:
         connection = sqlite3.connect(uri, uri=True, timeout=_QUICK_S)
         connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
+        began_s = time.monotonic()
+        connection.set_progress_handler(
+            lambda: tell("summing kernels", time.monotonic() - began_s, None, "seconds"), _TOLD_EVERY
+        )
         try:
             return _sums(connection, path)
         finally:

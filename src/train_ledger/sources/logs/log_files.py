@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
+from train_ledger.headway import counted
 from train_ledger.sources.files.stream import Skipped
 from train_ledger.sources.logs.kernel_log import KernelFault
 from train_ledger.sources.logs.log_file import LogFile
@@ -64,7 +65,7 @@ def read_log_files(
     found = sorted(dict.fromkeys(_files(paths, reader.skipped)))
     chosen = list(_of_attempt(found, attempt, reader.skipped))
     share = max(_LEAST_BYTES, budget_bytes // max(1, len(chosen)))
-    for path, place in chosen:
+    for path, place in counted(chosen, "reading logs", "files"):
         reader.read(path, place, share)
     return reader.reading()
 

@@ -31,6 +31,7 @@ from train_ledger.sources.reading.incidents import Incidents
 from train_ledger.sources.reading.nonfinite import Nonfinite
 from train_ledger.sources.reading.program import FormatSeen
 from train_ledger.sources.reading.progress import Progress
+from train_ledger.sources.reading.share_read import ShareRead
 
 __all__ = ["FactReading", "FileRead", "read_facts"]
 
@@ -96,11 +97,12 @@ class FactReading:
         if (beyond := next(every, None)) is not None:
             self._miss(beyond, f"is beyond the first {_MOST_FILES:,} files; name folders one by one")
         places = _places(found)
+        share = ShareRead(found)
         for path, place in zip(found, places, strict=True):
             read = FileRead(str(path))
             self.files.append(read)
             try:
-                for fact in self._of_file(path, place, read):
+                for fact in self._of_file(path, place, read, share):
                     read.progress.add(fact)
                     if isinstance(fact, Fault):
                         self.incidents.add(fact)
@@ -109,13 +111,14 @@ class FactReading:
                     yield fact
             except NotRead as why:
                 read.not_read = str(why)
+            share.passed(path)
 
     def _miss(self, path: Path, why: str) -> None:
         self.files.append(FileRead(str(path), not_read=why))
 
-    def _of_file(self, path: Path, place: LogPlace, read: FileRead) -> Iterator[Fact]:
+    def _of_file(self, path: Path, place: LogPlace, read: FileRead, share: ShareRead) -> Iterator[Fact]:
         with opened(path) as (file, written_t):
-            stream = pieces(file)
+            stream = share.counted(path, file, pieces(file))
             head = _head(stream)
             document = next((it for it in DOCUMENTS if it.fits(head[:_HEAD_BYTES], path.name)), None)
             if document is not None:

@@ -59,6 +59,11 @@ class Pieces:
     read_bytes: int = 0
     _has_list: bool = True
 
+    @property
+    def passed_bytes(self) -> int:
+        """How far the file is read, as it lies on the disk: packed or not."""
+        return int(getattr(self.file, "fileobj", self.file).tell())
+
     def __iter__(self) -> Iterator[list[RawEvent]]:
         head, buffer = self._head()
         if not self._has_list:

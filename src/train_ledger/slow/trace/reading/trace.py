@@ -30,7 +30,7 @@ def read_trace(
     annotation: str = "",
     progress: Callable[[int], None] | None = None,
 ) -> Trace:
-    """Read one trace, packed or not, of any size; `progress` is told the bytes of text read so far.
+    """Read one trace, packed or not, of any size; `progress` is told how many bytes of the file are read.
 
     Marks of the host called `annotation` are kept, in whichever category they are.
     Raises OSError where the file cannot be read. What in it is damaged is left out and counted in `losses`.
@@ -42,7 +42,7 @@ def read_trace(
         for events in pieces:
             table.take(events)
             if progress:
-                progress(pieces.read_bytes)
+                progress(pieces.passed_bytes)
     return table.trace(path, pieces)
 
 
