@@ -32,7 +32,7 @@ def test_a_key_without_words_is_told_of(monkeypatch):
         configuration_page.page()
 
 
-@pytest.mark.parametrize("page", ["docs/configuration.md", "README.md"])
+@pytest.mark.parametrize("page", ["docs/configuration.md", *BOTH])
 def test_the_examples_of_a_configuration_are_ones(page, tmp_path):
     blocks = re.findall(r"^```toml\n(.*?)^```", (ROOT / page).read_text(), re.MULTILINE | re.DOTALL)
     assert blocks

@@ -10,15 +10,13 @@ import json
 import os
 import re
 import shutil
-import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from shell import Shell, blocks, commands
 from train_ledger.chaos.servers import free_port
 from waiting import wait_until
 
@@ -30,50 +28,8 @@ APPEARS_WITHIN_S = 5.0
 """After the keeper has written its verdict down."""
 
 TUTORIAL = (Path(__file__).parents[1] / "docs" / "tutorial.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", TUTORIAL, re.MULTILINE | re.DOTALL)
-COMMANDS = [command for kind, text in BLOCKS if kind == "sh" for command in text.splitlines() if command]
-
-
-class Shell:
-    """A shell in which one command is typed after the other."""
-
-    def __init__(self, folder: Path) -> None:
-        bin_folder = Path(sys.executable).parent
-        self._folder = folder
-        self._process = subprocess.Popen(
-            ["bash", "-m"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            cwd=folder,
-            env={**os.environ, "PATH": f"{bin_folder}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1"},
-            text=True,
-            start_new_session=True,
-        )
-        self._typed = 0
-
-    def type(self, command: str) -> str:
-        """What the command said, once it has ended, or gone into the background."""
-        self._typed += 1
-        said, over = self._folder / f"said_{self._typed}", self._folder / f"over_{self._typed}"
-        line = command if command.endswith("&") else f"{command} > {said} 2>&1"
-        assert self._process.stdin is not None
-        self._process.stdin.write(f"{line}\ntouch {over}\n")
-        self._process.stdin.flush()
-        wait_for(over.exists, command)
-        return said.read_text() if said.exists() else ""
-
-    def close(self) -> None:
-        """End whatever a failed test left behind."""
-        found = subprocess.run(
-            ["ps", "-o", "pid=", "--sid", str(self._process.pid)], capture_output=True, text=True, check=False
-        )
-        for pid in map(int, found.stdout.split()):
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
-        self._process.wait(timeout=20)
+BLOCKS = blocks(TUTORIAL)
+COMMANDS = [command for kind, text in BLOCKS if kind == "sh" for command in commands(text)]
 
 
 def wait_for(holds: Callable[[], bool], what: str) -> None:

@@ -14,7 +14,7 @@ from train_ledger.ops.runbook import RUNBOOK
 
 PAGE = DOCS / "runbook.md"
 _HEAD = "# Runbook\n"
-_SAYS = "\n<!-- Written by tools/runbook_page.py from the runbook in src/train_ledger/ops/runbook; change it there. -->\n"
+_SAYS = "\n<!-- Written by tools/runbook_page.py from src/train_ledger/ops/runbook; change it there. -->\n"
 
 
 def page() -> str:
