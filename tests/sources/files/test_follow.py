@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from train_ledger.sources import FolderFollower, Follower
-from train_ledger.sources.files import follow as follow_module
+from train_ledger.sources.files import parts
 from train_ledger.sources.files.positions import Start
 from train_ledger.sources.files.stream import LINE_LIMIT_BYTES
 
@@ -320,7 +320,7 @@ class TestManyFiles:
 
     @pytest.fixture
     def follower(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FolderFollower]:
-        monkeypatch.setattr(follow_module, "_QUIET_S", 0.0)
+        monkeypatch.setattr(parts, "_QUIET_S", 0.0)
         for rank in range(200):
             append(tmp_path / f"rank.{rank}", b"begin\n")
         follower = FolderFollower(tmp_path, lambda name: (int(name.rpartition(".")[2]), 0))

@@ -6,7 +6,8 @@ import os
 import time
 from collections.abc import Callable, Sequence
 
-from train_ledger.sources.files.follow import DRAIN_S, Follower, Name
+from train_ledger.sources.files.follow import DRAIN_S, Follower
+from train_ledger.sources.files.followed import Name
 
 __all__ = ["FolderFollower"]
 

@@ -10,53 +10,24 @@ vanished between two looks – is counted by reason in `skipped` once, and never
 from __future__ import annotations
 
 import os
-import stat
-import time
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from train_ledger.sources.files.positions import Identity, Known, Position, Start
+from train_ledger.sources.files.beginnings import Beginnings
+from train_ledger.sources.files.followed import Followed, Name, Order, identity_of, is_regular, opened
+from train_ledger.sources.files.parts import Parts
+from train_ledger.sources.files.positions import Identity, Position, Start
 from train_ledger.sources.files.stream import Block, Line, Skipped, Stream
 from train_ledger.sources.files.trouble import Troubles
 
-__all__ = ["DRAIN_S", "Follower", "Name"]
+__all__ = ["DRAIN_S", "Follower"]
 
 _POLL_BYTES = 8 << 20
 _SHARE_BYTES = 64 << 10
 DRAIN_S = 60.0
-
-_QUIET_S = 5.0
-_PARTS = 4
-_FEW_FILES = 64
-"""So few are all looked at in each poll. Of more, while all are silent, a part is: the first that speaks up
-brings back all the others at once, since ranks write together."""
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Name:
-    """Where a file stands among others: within one `series` (one writer) lines come in the order of `age`."""
-
-    series: int
-    age: int
-    path: str
-
-
-Order = tuple[int, int, Name]
-"""A file's series, the look that found it and its name then: renaming makes no file older or newer."""
-
-
-@dataclass(slots=True)
-class _Followed:
-    stream: Stream
-    name: Name
-    identity: Identity
-    order: Order
-    named: bool = True
-    quiet_since: float | None = None
 
 
 class Follower:
@@ -74,15 +45,12 @@ class Follower:
         self.read_bytes = 0
         self._is_behind = False
         self._drain_s = drain_s
-        self._files: dict[Identity, _Followed] = {}
+        self._files: dict[Identity, Followed] = {}
         self._lost: dict[Identity, Order] = {}
         self._looks = 0
         self._last_series = -1
-        self._start = Start()
-        self._known = Known()
-        self._unknown: list[Stream] | None = []
-        self._news_s = time.monotonic()
-        self._part = 0
+        self._beginnings = Beginnings()
+        self._parts = Parts()
         self._all_named = False
 
     def __enter__(self) -> Self:
@@ -120,8 +88,7 @@ class Follower:
 
     def begin(self, start: Start) -> None:
         """Where reading begins in the files that are there at the first poll; call it before that."""
-        self._start = start
-        self._known = Known(start.known)
+        self._beginnings = Beginnings(start)
 
     def paths(self) -> list[str]:
         """The files of these names that are there now, opened or not."""
@@ -129,8 +96,7 @@ class Follower:
 
     def positions(self) -> tuple[Position, ...]:
         """Where each file stands that has a name; of use once `caught_up`."""
-        files = self._files.values()
-        return tuple(followed.stream.position(followed.identity) for followed in files if followed.named)
+        return tuple(followed.position for followed in self._files.values() if followed.named)
 
     def poll(self, max_bytes: int = _POLL_BYTES) -> list[Line]:
         """The lines of `poll_blocks`, one by one."""
@@ -159,13 +125,13 @@ class Follower:
         self._is_behind = any(followed.stream.unread_bytes for followed in news)
         return blocks
 
-    def _in_turn(self, news: list[_Followed]) -> list[_Followed]:
+    def _in_turn(self, news: list[Followed]) -> list[Followed]:
         """Beginning with the series after the one that was read last, since a poll may not get through."""
         news.sort(key=lambda followed: followed.order)
         start = bisect_right(news, self._last_series, key=lambda followed: followed.order[0])
         return news[start:] + news[:start]
 
-    def _read(self, followed: _Followed, share: int) -> list[Block]:
+    def _read(self, followed: Followed, share: int) -> list[Block]:
         try:
             blocks = followed.stream.read_blocks(share)
         except OSError as error:
@@ -180,11 +146,11 @@ class Follower:
     def _names(self) -> Sequence[Name]:
         return [Name(0, 0, str(self.path))]
 
-    def _look(self) -> list[_Followed]:
+    def _look(self) -> list[Followed]:
         """The files that have something new."""
         names = self._names()
         self._looks += 1
-        if self._is_quiet(names) and not self._part_has_news(names):
+        if self._all_named and self._parts.will_do(names) and not self._part_has_news(names):
             return []
         for followed in self._files.values():
             followed.named = False
@@ -193,33 +159,24 @@ class Follower:
         news += [followed for followed in unnamed if self._look_at_unnamed(followed)]
         self._all_named = not unnamed
         if names:
-            self._begin_unknown()
+            self._beginnings.first_look_is_over()
         if news:
-            self._news_s = time.monotonic()
+            self._parts.has_news()
         return news
 
-    def _is_quiet(self, names: Sequence[Name]) -> bool:
-        """Whether a look at a part of the files will do."""
-        many = len(names) > _FEW_FILES and self._all_named
-        return many and time.monotonic() - self._news_s > _QUIET_S
-
     def _part_has_news(self, names: Sequence[Name]) -> bool:
-        self._part = (self._part + 1) % _PARTS
         files = len(self._files)
-        return any(self._look_at(name) for name in names[self._part :: _PARTS]) or len(self._files) != files
+        return any(self._look_at(name) for name in self._parts.next(names)) or len(self._files) != files
 
-    def _look_at(self, name: Name) -> _Followed | None:
+    def _look_at(self, name: Name) -> Followed | None:
         try:
             status = os.stat(name.path)
-            followed = self._files.get((status.st_dev, status.st_ino))
+            followed = self._files.get(identity_of(status))
             if followed is None:
                 followed, status = self._open(name, status)
             if followed is None or (followed.named and followed.name != name):
                 return None  # not to be read, or a second name of a file that has its turn already
-            if followed.name is not name:
-                followed.name = name
-                followed.stream.name = name.path
-            followed.named, followed.quiet_since = True, None
+            followed.found_as(name)
             news = followed.stream.look(status)
         except OSError as error:
             self.troubles.met(name.path, error, may_be_absent=name.path == str(self.path))
@@ -229,23 +186,22 @@ class Follower:
         self.troubles.over(name.path)
         return None
 
-    def _open(self, name: Name, status: os.stat_result) -> tuple[_Followed | None, os.stat_result]:
-        if not stat.S_ISREG(status.st_mode):  # before opening, which would wake the writer of a FIFO
+    def _open(self, name: Name, status: os.stat_result) -> tuple[Followed | None, os.stat_result]:
+        if not is_regular(status):  # before opening, which would wake the writer of a FIFO
             self.troubles.count(name.path, "not_a_file", "is no regular file")
             return None, status
-        fd = os.open(name.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
-        status = os.fstat(fd)
-        identity = (status.st_dev, status.st_ino)
-        if not stat.S_ISREG(status.st_mode) or identity in self._files:  # swapped between the two looks
+        fd, status = opened(name.path)
+        identity = identity_of(status)
+        if not is_regular(status) or identity in self._files:  # swapped between the two looks
             os.close(fd)
             return None, status
         order = self._lost.pop(identity, None) or (name.series, self._looks, name)
-        followed = _Followed(Stream(fd, name.path, self.skipped), name, identity, order, named=False)
+        followed = Followed(Stream(fd, name.path, self.skipped), name, identity, order)
         self._files[identity] = followed
-        self._resume(followed)
+        self._beginnings.resume(followed)
         return followed, status
 
-    def _look_at_unnamed(self, followed: _Followed) -> bool:
+    def _look_at_unnamed(self, followed: Followed) -> bool:
         """Whether a file that lost its name has news; silent for long, it is let go."""
         try:
             if followed.stream.look():
@@ -255,50 +211,24 @@ class Follower:
             self.troubles.met(followed.name.path, error)
             self._forget(followed)
             return False
-        now = time.monotonic()
-        followed.quiet_since = now if followed.quiet_since is None else followed.quiet_since
-        if now - followed.quiet_since >= self._drain_s:
+        if followed.quiet_s() >= self._drain_s:
             self._forget(followed)
         return False
 
-    # -- where reading begins
-
-    def _resume(self, followed: _Followed) -> None:
-        """Go on where an earlier reader of this file stopped; what nobody knows is new."""
-        known = list(self._known.of(followed.identity, followed.name.path))
-        fitting = next((position for position in known if followed.stream.resume(position)), None)
-        if fitting:
-            self._known.drop(fitting)
-        elif any((position.device, position.inode) == followed.identity for position in known):
-            followed.stream.start_over()
-        elif self._unknown is not None:
-            self._unknown.append(followed.stream)
-
-    def _begin_unknown(self) -> None:
-        """After the first look that found files: where reading begins in those that nobody knows."""
-        if self._unknown is None:
-            return
-        tail = self._start.tail(stream.size for stream in self._unknown)
-        if tail:
-            for stream in self._unknown:
-                stream.start_at_tail(tail)
-        self._unknown = None
-        self._known.clear()
-
     # -- what went wrong
 
-    def _lose(self, followed: _Followed, error: OSError) -> None:
+    def _lose(self, followed: Followed, error: OSError) -> None:
         """Let a file go that cannot be read now, and remember how far it was read."""
         self.troubles.met(followed.name.path, error)
-        self._known.add(followed.stream.position(followed.identity))
+        self._beginnings.keep(followed.position)
         self._lost[followed.identity] = followed.order
         self._drop(followed)
 
-    def _forget(self, followed: _Followed) -> None:
+    def _forget(self, followed: Followed) -> None:
         followed.stream.give_up_tail()
         self._drop(followed)
 
-    def _drop(self, followed: _Followed) -> None:
+    def _drop(self, followed: Followed) -> None:
         followed.stream.close()
         del self._files[followed.identity]
 

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from train_ledger.run_dir import RunDir
-from train_ledger.sources.files.follow import Follower, Name
+from train_ledger.sources.files.follow import Follower
+from train_ledger.sources.files.followed import Name
 
 __all__ = ["LogFollower"]
 
