@@ -1,21 +1,23 @@
 """What is found out about a run beside the keeper's turns, since it takes too long for one?
 
-The accounts of the whole run, and what could not be told of it tonight. A thread of its own makes them anew
-every minute, or more rarely where that takes long; nobody waits for them.
+The accounts of the whole run, what each incident cost, and what could not be told of it tonight. A thread of
+its own makes them anew every minute, or more rarely where that takes long; nobody waits for them.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from train_ledger.answer import Impact
 from train_ledger.config import Config
 from train_ledger.ledger import JournalError
 from train_ledger.ledger.accounts import Accounts
 from train_ledger.ops.account import account
 from train_ledger.ops.coverage import coverage
+from train_ledger.ops.postmortem import losses
 from train_ledger.run_dir import RunDir, RunDirError
 
 __all__ = ["Aside"]
@@ -28,7 +30,8 @@ _FIRST_AFTER_S = 5.0
 class Aside:
     """`accounts` are those made last, without their spans, and `cannot_tell` what coverage said last.
 
-    Both are None before the first time. `remark` is told of trouble, once.
+    Both are None before the first time. `losses` is what each incident cost by these accounts. `remark` is
+    told of trouble, once.
     """
 
     def __init__(
@@ -37,6 +40,7 @@ class Aside:
         self._run_dir, self._config, self._remark = run_dir, config, remark
         self._every_s = every_s
         self.accounts: Accounts | None = None
+        self.losses: Mapping[str, Impact] = {}
         self.cannot_tell: tuple[str, ...] | None = None
         self._said: set[str] = set()
         self._ending = threading.Event()
@@ -53,11 +57,16 @@ class Aside:
         while not self._ending.wait(pause_s):
             began_s = time.monotonic()
             self._try("no accounts", self._make_accounts)
+            self._try("no cost of incidents", self._make_losses)
             self._try("no coverage", self._make_coverage)
             pause_s = max(self._every_s, _SHARE_OF_TIME * (time.monotonic() - began_s))
 
     def _make_accounts(self) -> None:
         self.accounts = replace(account(self._run_dir, self._config), spans=())
+
+    def _make_losses(self) -> None:
+        if self.accounts is not None:
+            self.losses = losses(self._run_dir, self._config, self.accounts)
 
     def _make_coverage(self) -> None:
         self.cannot_tell = coverage(self._run_dir, self._config).verdicts

@@ -14,13 +14,15 @@ from train_ledger.watch.console import Console
 __all__ = ["Book"]
 
 _TAIL = 200
+_OF_INCIDENTS = 300
 
 
 class Book:
     """The journal, its last entries for the page, and the terminal: what goes into one goes into all.
 
     `before` holds what earlier keepers wrote, oldest first; `unread` the lines of it that could not be read.
-    Raises JournalError where the ledger folder cannot be made or the journal not read.
+    `of_incidents` are the newest entries that name an incident, which a busy run's last entries may not reach
+    back to. Raises JournalError where the ledger folder cannot be made or the journal not read.
     """
 
     def __init__(self, run_dir: RunDir, console: Console, now: Callable[[], float]) -> None:
@@ -29,6 +31,8 @@ class Book:
         self._journal = Journal(run_dir.journal)
         self.before, self.unread = journal.read(run_dir.journal)
         self.tail: deque[Mapping[str, Any]] = deque(self.before, maxlen=_TAIL)
+        named = (entry for entry in self.before if entry.get("incident") is not None)
+        self.of_incidents: deque[Mapping[str, Any]] = deque(named, maxlen=_OF_INCIDENTS)
 
     def record(self, kind: str, **details: Any) -> Mapping[str, Any]:
         """Journal one entry, on the disk when this returns, and say it.
@@ -50,6 +54,8 @@ class Book:
             is_kept = False
             self.console.remark(f"{error}; not journalled: {kind}")
         self.tail.append(entry)
+        if entry.get("incident") is not None:
+            self.of_incidents.append(entry)
         self.console.tell(entry)
         return entry, is_kept
 

@@ -33,9 +33,9 @@ from train_ledger.watch.messages import (
 )
 from train_ledger.watch.post import Post
 from train_ledger.watch.recall import Place, Recall, as_place
-from train_ledger.watch.records import write_draft, write_records
+from train_ledger.watch.records import kept_picture, write_draft, write_records
 from train_ledger.watch.recovery_words import came_back
-from train_ledger.watch.respond import Answering, FirstAnswers, living, respond
+from train_ledger.watch.respond import MOST_SAID, Answering, FirstAnswers, living, respond
 
 __all__ = ["Desk"]
 
@@ -70,6 +70,7 @@ class Desk:
         self._hooks = Hooks(run_dir, config, book, book.before)
         self.diagnosis: Diagnosis | None = None
         self.verdict: Mapping[str, Any] = before.verdict
+        self.picture = kept_picture(run_dir, before.verdict.get("incident"))
 
     def attend(self, incident: Incident, state: RunState) -> None:
         """Find out about an open incident and page for it, each once; again where it stands still again."""
@@ -201,8 +202,16 @@ class Desk:
         return before
 
     def _note_verdict(self, incident: str, place: Place | None, answers: FirstAnswers) -> None:
-        self.diagnosis = answers.diagnosis
-        self._book.record("response_done", incident=incident, summary=answers.summary)
+        self.diagnosis, self.picture = answers.diagnosis, answers.picture
+        taken = answers.collected
+        self._book.record(
+            "response_done",
+            incident=incident,
+            summary=answers.summary,
+            dumps=len(taken.dumped),
+            stacks=len(taken.stacked),
+            missing=taken.missing[:MOST_SAID],
+        )
         self.verdict = self._book.record(
             "verdict", incident=incident, place=place, diagnosis=to_json(self.diagnosis)
         )

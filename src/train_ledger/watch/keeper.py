@@ -16,6 +16,7 @@ from train_ledger.answer import Diagnosis
 from train_ledger.config import Config
 from train_ledger.dash import RULES, Action, Alert, Incident, Judge, Transition
 from train_ledger.ledger import Fold, Memory, MemoryUnusableError, RunState
+from train_ledger.render import Picture
 from train_ledger.run_dir import RunDir, RunDirError
 from train_ledger.sources import Liveness, RunFacts
 from train_ledger.watch.book import Book
@@ -28,6 +29,7 @@ from train_ledger.watch.respond import Answering
 from train_ledger.watch.roster import Roster
 from train_ledger.watch.sight import Sight
 from train_ledger.watch.trace_schedule import TraceSchedule
+from train_ledger.watch.unread import unread_in_words
 
 __all__ = ["Keeper"]
 
@@ -159,23 +161,19 @@ class Keeper:
         return tuple(self._book.tail)
 
     @property
+    def of_incidents(self) -> tuple[Mapping[str, Any], ...]:
+        """The newest entries of the journal that name an incident, oldest first."""
+        return tuple(self._book.of_incidents)
+
+    @property
+    def picture(self) -> Picture | None:
+        """What is drawn beside the last verdict; None where nothing is, or nothing was kept of it."""
+        return self._desk.picture
+
+    @property
     def not_read(self) -> tuple[str, ...]:
         """What could not be read, in words for the page."""
-        counts = [f"{count} × {reason}" for reason, count in sorted(self._files.bad_lines.items())]
-        what = "log" if self._files.by_logs else "signal"
-        said = [f"{what} lines or files not read: {', '.join(counts)}"] if counts else []
-        if self._files.left_out_bytes:
-            said.append(
-                f"{self._files.left_out_bytes / 1e6:,.1f} MB of earlier {what} lines, which no keeper read: "
-                "what is counted and what is usual begin behind them"
-            )
-        if self._book.unread:
-            said.append(f"{len(self._book.unread)} lines of the journal")
-        if self._not_understood:
-            said.append(
-                f"{self._not_understood} entries of the journal that another version may have written"
-            )
-        return tuple(said)
+        return unread_in_words(self._files, len(self._book.unread), self._not_understood)
 
     @property
     def is_told(self) -> bool:

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+
+import msgspec
 
 from train_ledger.answer import Diagnosis
 from train_ledger.config import Config
+from train_ledger.ledger import JournalError
 from train_ledger.ops.postmortem import as_markdown, postmortem
 from train_ledger.render import Picture, as_html, as_json
-from train_ledger.run_dir import RunDir, RunDirError, write_atomically
+from train_ledger.run_dir import RunDir, RunDirError, read_small, write_atomically
 
-__all__ = ["write_draft", "write_records"]
+__all__ = ["kept_picture", "write_draft", "write_records"]
+
+_LARGEST_BYTES = 16 << 20
 
 
 def write_records(
@@ -24,10 +31,34 @@ def write_records(
         title = f"{run_dir.path.name}: {incident}"
         page = as_html(diagnosis, title=title, currency=config.cost.currency, picture=picture)
         write_atomically(report, page.encode())
+        _keep_picture(_picture(run_dir, incident), picture)
         yield f"report {report}"
     except OSError as error:
         yield f"the report could not be written: {error}"
     yield write_draft(run_dir, config, incident)
+
+
+def kept_picture(run_dir: RunDir, incident: object) -> Picture | None:
+    """The picture that an earlier keeper drew of an incident; None where it kept none that can be read."""
+    if not isinstance(incident, str) or Path(incident).name != incident:
+        return None
+    try:
+        kept = read_small(_picture(run_dir, incident), limit_bytes=_LARGEST_BYTES)
+        return msgspec.json.decode(kept, type=Picture)
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+def _keep_picture(path: Path, picture: Picture | None) -> None:
+    """Beside a verdict without one no earlier picture stays."""
+    if picture is None:
+        path.unlink(missing_ok=True)
+    else:
+        write_atomically(path, as_json(asdict(picture), indent=None).encode())
+
+
+def _picture(run_dir: RunDir, incident: str) -> Path:
+    return run_dir.incidents / f"{incident}.picture.json"
 
 
 def write_draft(run_dir: RunDir, config: Config, incident: str) -> str:
@@ -36,6 +67,6 @@ def write_draft(run_dir: RunDir, config: Config, incident: str) -> str:
     try:
         told = postmortem(run_dir, config, incident=incident, of_journal_alone=True)
         write_atomically(draft, as_markdown(told).encode())
-    except (OSError, RunDirError) as error:
+    except (OSError, JournalError, RunDirError) as error:
         return f"the postmortem draft could not be written: {error}"
     return f"postmortem draft {draft}"

@@ -22,9 +22,10 @@ from train_ledger.ops.asking.collect import Asking, Dumps, await_dumps, request_
 from train_ledger.render import Picture, ranks_in_words
 from train_ledger.run_dir import RunDir
 
-__all__ = ["Answering", "Collected", "FirstAnswers", "collect", "living", "respond"]
+__all__ = ["MOST_SAID", "Answering", "Collected", "FirstAnswers", "collect", "living", "respond"]
 
-_MOST_SAID = 4
+MOST_SAID = 4
+"""Reasons for what is missing that are told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,7 @@ class FirstAnswers:
         """In one sentence: from how many ranks what was taken, and what was not."""
         taken = self.collected
         said = f"{len(taken.dumped)} dumps and {len(taken.stacked)} stacks in {taken.took_s:.1f} s"
-        return "; ".join([said, *taken.missing[:_MOST_SAID]])
+        return "; ".join([said, *taken.missing[:MOST_SAID]])
 
 
 Answering = Callable[[RunDir, Config, RunState, str, threading.Event | None], FirstAnswers]

@@ -47,6 +47,10 @@ def view(keeper: Keeper, aside: Aside | None = None) -> PageView:
         diagnosis=keeper.diagnosis,
         journal=keeper.tail,
         not_observed=keeper.not_read,
+        of_incidents=keeper.of_incidents,
+        picture=keeper.picture,
+        run_path=str(keeper.run_dir.path),
         accounts=aside.accounts if aside else None,
+        losses=aside.losses if aside else {},
         cannot_tell=aside.cannot_tell if aside else None,
     )

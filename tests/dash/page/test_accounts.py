@@ -34,9 +34,12 @@ def test_the_bar_is_as_wide_as_all_of_it() -> None:
 
 
 def test_gpu_hours_and_cost_where_they_are_known() -> None:
-    html = accounts_part(made(gpu_hours={"productive": 256.0, "stalled": 17.07}, cost=682.7))
-    assert "256.0" in html
-    assert "683 USD in all" in html
+    hours = {"productive": 256.0, "stalled": 17.07}
+    html = accounts_part(made(gpu_hours=hours, price_per_gpu_hour=2.5))
+    assert "<td>256.0</td><td>640</td>" in html
+    assert "<td>17.1</td><td>42.67</td>" in html
+    assert "USD" in html
+    assert "USD" not in accounts_part(made(gpu_hours=hours))
     assert "GPU-hours" not in accounts_part(made())
 
 

@@ -1,9 +1,10 @@
-"""Where did the time of the run go, and what did it cost?"""
+"""Where did the time of the run go?"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from train_ledger.dash.page.cost import money
 from train_ledger.dash.page.markup import Child, Safe, element, join, moment, table
 from train_ledger.dash.page.view import PageView
 from train_ledger.ledger.accounts import CATEGORIES, Accounts
@@ -24,7 +25,7 @@ def accounts_part(view: PageView) -> Safe:
     as_of = element("span", " until ", moment(accounts.until_t, age=False), class_="dim")
     said = element("p", ", ".join(_said(accounts)), class_="dim")
     told = [name for name in CATEGORIES if accounts.seconds.get(name)]
-    headings = ["", "time", "share", *(["GPU-hours"] if accounts.gpu_hours else [])]
+    headings = ["", "time", "share", *_units(accounts)]
     rows = table(headings, [_row(accounts, name) for name in told], "where the time went")
     return join((element("h2", "where the time went", as_of), _bar(accounts), rows, said))
 
@@ -52,15 +53,29 @@ def _bar(accounts: Accounts) -> Safe:
 
 def _row(accounts: Accounts, name: str) -> Safe:
     seconds = accounts.seconds[name]
-    hours = accounts.gpu_hours
     mark = element("span", class_=f"account {_css(name)}")
     cells: list[Child] = [
         join((mark, " ", name.replace("_", "-"))),
         duration(seconds),
         f"{seconds / accounts.wall_s:.1%}",
-        *([f"{hours.get(name, 0.0):,.1f}"] if hours else []),
+        *_cost(accounts, name),
     ]
     return element("tr", *(element("td", cell) for cell in cells))
+
+
+def _units(accounts: Accounts) -> Iterator[str]:
+    if accounts.gpu_hours:
+        yield "GPU-hours"
+        if accounts.price_per_gpu_hour is not None:
+            yield accounts.currency
+
+
+def _cost(accounts: Accounts, name: str) -> Iterator[str]:
+    if accounts.gpu_hours:
+        hours, price = accounts.gpu_hours.get(name, 0.0), accounts.price_per_gpu_hour
+        yield f"{hours:,.1f}"
+        if price is not None:
+            yield money(hours * price, "")
 
 
 def _css(name: str) -> str:
@@ -72,8 +87,6 @@ def _said(accounts: Accounts) -> Iterator[str]:
         share = accounts.effective.get(window)
         if share is not None:
             yield f"effective {share:.1%} of the {'run' if window == 'run' else f'last {window}'}"
-    if accounts.cost is not None:
-        yield f"{accounts.cost:,.0f} {accounts.currency} in all"
     lost = len(accounts.interruptions)
     if lost:
         between = "" if accounts.mtbi_s is None else f", {duration(accounts.mtbi_s)} between two"

@@ -1,4 +1,4 @@
-"""Which alerts are open, and to which incident do they belong?"""
+"""Which alerts are open?"""
 
 from __future__ import annotations
 
@@ -15,18 +15,8 @@ def alerts_part(view: PageView) -> Safe:
     """Pages before what is only on record, the newest first."""
     alerts = sorted(view.alerts, key=lambda alert: (alert.level != "page", alert.inhibited, -alert.fired_t))
     listed = [_alert(alert, view.state.run) for alert in alerts[:_ALERT_ROWS]]
-    incidents = [_incident(each.id) for each in view.incidents]
     none = element("p", "No alert is open.", class_="dim")
-    return join(
-        (element("h2", "alerts"), *incidents, element("ul", *listed, class_="plain") if listed else none)
-    )
-
-
-def _incident(name: str) -> Safe:
-    """With what the keeper has written of it; a moment after it was opened there is nothing yet."""
-    report = element("a", "report", href=f"reports/{name}.html")
-    draft = element("a", "postmortem draft", href=f"reports/{name}.md")
-    return element("p", "incident ", element("code", name), " – ", report, ", ", draft, class_="dim")
+    return join((element("h2", "alerts"), element("ul", *listed, class_="plain") if listed else none))
 
 
 def _alert(alert: Alert, run: str) -> Safe:

@@ -12,8 +12,8 @@ from train_ledger.dash.page.view import PageView
 __all__ = ["document"]
 
 _LEFT, _RIGHT = (
-    ("verdict", "clock", "ranks", "rank_list", "hardware", "unobserved"),
-    ("alerts", "accounts", "journal"),
+    ("verdict", "clock", "waits", "stacks", "ranks", "rank_list", "hardware", "unobserved"),
+    ("alerts", "incident", "earlier", "cost", "accounts", "journal"),
 )
 
 

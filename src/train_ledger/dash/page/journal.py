@@ -12,6 +12,17 @@ __all__ = ["journal_part"]
 
 _JOURNAL_ROWS = 40
 _TOLD = 300
+_WORDS = {
+    "response_started": "dumps and stacks are being taken",
+    "response_done": "taken:",
+    "response_failed": "dumps and stacks failed:",
+    "notification_intended": "message handed over:",
+    "notification_done": "message",
+    "incident_updated": "incident goes on:",
+    "state_changed": "state",
+    "alert_fired": "alert",
+    "alert_resolved": "resolved:",
+}
 
 
 def journal_part(entries: tuple[Mapping[str, Any], ...]) -> Safe:
@@ -23,7 +34,8 @@ def journal_part(entries: tuple[Mapping[str, Any], ...]) -> Safe:
 
 def _entry(entry: Mapping[str, Any]) -> Safe:
     t = entry.get("t")
-    kind = element("span", str(entry.get("kind", "")).replace("_", " "), class_="dim")
+    name = str(entry.get("kind", ""))
+    kind = element("span", _WORDS.get(name, name.replace("_", " ")), class_="dim")
     at = moment(t if isinstance(t, int | float) else None, age=False)
     return join((element("dt", at), element("dd", kind, " ", harmless(_told(entry), longest=_TOLD))))
 

@@ -11,15 +11,31 @@ from datetime import UTC, datetime
 from html import escape
 
 from train_ledger.render import harmless
+from train_ledger.render.drawing import graph_svg, lanes_html, table_html
+from train_ledger.render.picture import Graph, Lanes, Table
 
-__all__ = ["Child", "Safe", "element", "join", "moment", "scrolling", "table", "whole"]
+__all__ = [
+    "Child",
+    "Safe",
+    "drawn",
+    "element",
+    "join",
+    "lines",
+    "moment",
+    "pairs",
+    "scrolling",
+    "table",
+    "whole",
+]
 
 _LONGEST = 100_000
+_LAYERS = 3
+"""Of a drawing that is still readable where it is drawn smaller, to fit a wide screen."""
 _VOID = frozenset({"meta", "link", "meter", "rect", "br"})
 
 
 class Safe(str):
-    """HTML made by `element` or `join`; nothing else makes one."""
+    """HTML made here; nothing else makes one."""
 
     __slots__ = ()
 
@@ -62,8 +78,8 @@ def join(children: Iterable[Child]) -> Safe:
     )
 
 
-def moment(t: float | None, *, age: bool = True) -> Safe:
-    """A moment; the script turns it into how long ago that was, where `age` is set."""
+def moment(t: float | None, *, age: bool = True, day: bool = False) -> Safe:
+    """A moment; the script turns it into how long ago that was, where `age` is set. `day`: with its day."""
     if t is None:
         return join(["–"])
     try:
@@ -72,11 +88,32 @@ def moment(t: float | None, *, age: bool = True) -> Safe:
         return join([f"{t:g}"])
     return element(
         "time",
-        f"{at:%H:%M:%SZ}",
+        f"{at:%m-%d %H:%MZ}" if day else f"{at:%H:%M:%SZ}",
         datetime=at.isoformat(timespec="seconds"),
         data_t=t if age else None,
         title=f"{at:%Y-%m-%d %H:%M:%S} UTC",
     )
+
+
+def lines(texts: Iterable[str], *, longest: int) -> Safe:
+    """Lines of code under each other, each cut after `longest` characters."""
+    return Safe("\n".join(escape(harmless(text, longest=longest)) for text in texts))
+
+
+def pairs(facts: Iterable[tuple[str, Child]]) -> Safe:
+    """Names and what holds for them."""
+    return element("dl", *(join((element("dt", name), element("dd", value))) for name, value in facts))
+
+
+def drawn(picture: Table | Graph | Lanes, name: str) -> Safe:
+    """As the reports draw it; render escapes every word of it."""
+    kind = "scroll drawn"
+    if isinstance(picture, Graph):
+        html = graph_svg(picture)
+        kind += " fits" * all(node.layer < _LAYERS for node in picture.nodes)
+    else:
+        html = table_html(picture) if isinstance(picture, Table) else lanes_html(picture)
+    return element("div", Safe(html), **{**scrolling(name), "class_": kind})
 
 
 def scrolling(name: str) -> dict[str, object]:

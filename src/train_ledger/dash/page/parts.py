@@ -10,16 +10,21 @@ from __future__ import annotations
 from train_ledger.dash.page.accounts import accounts_part
 from train_ledger.dash.page.alerts import alerts_part
 from train_ledger.dash.page.clock import clock_part
+from train_ledger.dash.page.cost import cost_part
+from train_ledger.dash.page.earlier import earlier_part
 from train_ledger.dash.page.hardware import hardware_part
 from train_ledger.dash.page.headline import headline
+from train_ledger.dash.page.incident import incident_part
 from train_ledger.dash.page.journal import journal_part
 from train_ledger.dash.page.markup import Safe, join
 from train_ledger.dash.page.rank_rows import rank_rows
 from train_ledger.dash.page.ranks import rank_list_part, ranks_part
+from train_ledger.dash.page.stacks import stacks_part
 from train_ledger.dash.page.timeline import timeline_part
 from train_ledger.dash.page.unobserved import unobserved_part
 from train_ledger.dash.page.verdict import verdict_part
 from train_ledger.dash.page.view import PageView
+from train_ledger.dash.page.waits import waits_part
 
 __all__ = ["page_title", "parts"]
 
@@ -36,10 +41,15 @@ def parts(view: PageView) -> dict[str, Safe]:
     return {
         "verdict": verdict_part(view),
         "clock": clock_part(view.state),
+        "incident": incident_part(view),
+        "waits": waits_part(view),
+        "stacks": stacks_part(view),
         "alerts": alerts_part(view),
+        "earlier": earlier_part(view),
         "ranks": ranks_part(rows),
         "rank_list": rank_list_part(rows),
         "hardware": hardware_part(view),
+        "cost": cost_part(view),
         "accounts": accounts_part(view),
         "timeline": timeline_part(view),
         "journal": journal_part(view.journal),

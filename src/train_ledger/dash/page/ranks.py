@@ -9,7 +9,10 @@ from train_ledger.dash.page.rank_rows import RankRow, Totals, in_words, worst_fi
 
 __all__ = ["rank_list_part", "ranks_part"]
 
-_RANK_ROWS = 24
+_RANK_ROWS, _LEAST_ROWS = 24, 8
+"""Of ranks of which there is something to say, and of all."""
+_UNTROUBLED = frozenset({"waiting", "standing", "ended", "fine"})
+_LEAST_WIDE = 8
 _WIDEST_HOST, _LEAST_HOST = 30, 8
 
 
@@ -22,7 +25,10 @@ def ranks_part(rows: list[RankRow]) -> Safe:
 
 
 def rank_list_part(rows: list[RankRow]) -> Safe:
-    shown = worst_first(rows)[:_RANK_ROWS]
+    """The worst by name; of a large run those of which there is something to say."""
+    ordered = worst_first(rows)
+    troubled = sum(row.word not in _UNTROUBLED for row in ordered)
+    shown = ordered[: max(_LEAST_ROWS, min(_RANK_ROWS, troubled))]
     if not shown:
         return join([])
     shown_ranks = {row.rank.rank for row in shown}
@@ -73,8 +79,8 @@ def _map(rows: list[RankRow]) -> Safe | None:
     """One cell a rank: where in a large run the trouble sits."""
     if len(rows) < 2:
         return None
-    wide = max(8, min(64, 8 * ceil(isqrt(len(rows) * 4) / 8)))
-    size = f"0 0 {10 * min(wide, len(rows))} {10 * ceil(len(rows) / wide)}"
+    wide = max(_LEAST_WIDE, min(64, 8 * ceil(isqrt(len(rows) * 4) / 8)))
+    size = f"0 0 {10 * min(wide, max(_LEAST_WIDE, len(rows)))} {10 * ceil(len(rows) / wide)}"
     cells = (_cell(row, 10 * (number % wide), 10 * (number // wide)) for number, row in enumerate(rows))
     scale = "small" if wide <= 16 else "large"
     return element(

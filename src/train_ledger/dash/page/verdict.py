@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 
-from train_ledger.answer import CAUSES, Diagnosis, HangAnswer, NextCommand
+from train_ledger.answer import CAUSES, Diagnosis, HangAnswer, Impact, NextCommand
+from train_ledger.dash.page.cost import money
 from train_ledger.dash.page.headline import headline
-from train_ledger.dash.page.markup import Child, Safe, element, join, moment, whole
+from train_ledger.dash.page.markup import Child, Safe, element, join, moment, pairs, whole
+from train_ledger.dash.page.taken import Taken, taken_of
 from train_ledger.dash.page.view import PageView
 from train_ledger.render import duration, place_in_code
 
 __all__ = ["verdict_part"]
 
 _EVIDENCE = 8
+_WANTED = {"dump": "dumps"}
 
 
 def verdict_part(view: PageView) -> Safe:
@@ -20,11 +24,10 @@ def verdict_part(view: PageView) -> Safe:
     diagnosis = view.current_diagnosis
     said: list[Child] = [element("h1", first.text, class_=first.tone)]
     if diagnosis is not None:
-        said += _found(diagnosis, view.verdict_t)
+        currency = view.accounts.currency if view.accounts else ""
+        said += _found(diagnosis, view.verdict_t, currency)
     elif view.incidents:
-        said.append(
-            element("p", "Finding out why: dumps and stacks of every rank are being taken.", class_="dim")
-        )
+        said += _not_yet(view, taken_of(view.about_incidents, view.incidents[-1].id))
     earlier = view.last_verdict[1]
     if earlier is not None and not view.incidents:
         said.append(
@@ -33,7 +36,20 @@ def verdict_part(view: PageView) -> Safe:
     return join(said)
 
 
-def _found(diagnosis: Diagnosis, found_t: float | None) -> Iterable[Safe]:
+def _not_yet(view: PageView, taken: Taken) -> Iterable[Safe]:
+    """Whether somebody is finding out, and what to type where nobody is."""
+    if taken.is_under_way:
+        wanted = ", ".join(_WANTED.get(it, it) for it in taken.on_page or () if it != "diagnose")
+        said = f"Finding out why: {wanted} of every rank are being taken." if wanted else "Finding out why."
+        yield element("p", said, class_="dim")
+        return
+    none = "Nobody has looked for the reason yet."
+    yield element("p", f"Finding out why failed: {taken.error}." if taken.error else none, class_="dim")
+    command = f"train-ledger respond {shlex.quote(view.run_path)}"
+    yield from _commands([NextCommand("dumps, stacks and the verdict, now", command)])
+
+
+def _found(diagnosis: Diagnosis, found_t: float | None, currency: str) -> Iterable[Safe]:
     details = diagnosis.details if isinstance(diagnosis.details, HangAnswer) else None
     findings = details.findings if details else ()
     evidence = [*diagnosis.evidence, *(line for finding in findings for line in finding.evidence)]
@@ -46,13 +62,17 @@ def _found(diagnosis: Diagnosis, found_t: float | None) -> Iterable[Safe]:
         *((place_in_code(finding), finding.frame) for finding in findings if finding.frame),
     ]
     if diagnosis.impact is not None:
-        hours = diagnosis.impact.gpu_hours
-        gpus = "" if hours is None else f", {hours:,.2f} GPU-hours"
-        facts.append(("lost by then", f"{duration(diagnosis.impact.wall_s)}{gpus}"))
-    yield _pairs(facts)
+        facts.append(("lost by then", _lost(diagnosis.impact, currency)))
+    yield pairs(facts)
     yield from _commands(commands)
     yield from _listed("evidence", dict.fromkeys(evidence))
     yield from _listed("ruled out", (f"{each.cause}: {each.by}" for each in diagnosis.ruled_out))
+
+
+def _lost(impact: Impact, currency: str) -> str:
+    hours = "" if impact.gpu_hours is None else f", {impact.gpu_hours:,.2f} GPU-hours"
+    cost = "" if impact.cost is None else f", {money(impact.cost, currency)}"
+    return f"{duration(impact.wall_s)}{hours}{cost}"
 
 
 def _cause(code: str) -> Safe:
@@ -79,7 +99,3 @@ def _listed(heading: str, lines: Iterable[str]) -> Iterable[Safe]:
         rest = len(lines) - _EVIDENCE
         more = [element("li", f"and {rest} more, in the state as JSON", class_="dim")] if rest > 0 else []
         yield join((element("h2", heading), element("ul", *items, *more)))
-
-
-def _pairs(facts: Iterable[tuple[str, Child]]) -> Safe:
-    return element("dl", *(join((element("dt", name), element("dd", value))) for name, value in facts))

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, get_type_hints
 
 import msgspec
 
-from train_ledger.answer import Diagnosis, HangAnswer, SlowAnswer
+from train_ledger.answer import Diagnosis, HangAnswer, Impact, SlowAnswer
 from train_ledger.dash.incident import Incident
 from train_ledger.dash.judge import Alert
 from train_ledger.ledger.accounts import Accounts
 from train_ledger.ledger.state import RunState
+from train_ledger.render import Picture
 
-__all__ = ["PageView"]
+__all__ = ["PageView", "read_diagnosis"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,10 @@ class PageView:
     `accounts` are those of the whole run as they were made last, and `cannot_tell` says what of it could not
     be told tonight, for want of signals; None before the first time.
     `diagnosis` is the last verdict, which may be that of an incident that is over; `journal` holds the
-    newest entries, oldest first; `not_observed` says in words what could not be read.
+    newest entries, oldest first, and `of_incidents` the newest that name an incident (none: those of
+    `journal`). `picture` is what is drawn of the last verdict, None where nothing is; `losses` what incidents
+    cost, by their ids. `run_path` is where the run lies, for commands; `not_observed` says in words what
+    could not be read.
     """
 
     state: RunState
@@ -35,19 +39,32 @@ class PageView:
     not_observed: tuple[str, ...] = ()
     accounts: Accounts | None = None
     cannot_tell: tuple[str, ...] | None = None
+    of_incidents: tuple[Mapping[str, Any], ...] = ()
+    picture: Picture | None = None
+    losses: Mapping[str, Impact] = field(default_factory=dict)
+    run_path: str = "RUN"
+
+    @property
+    def about_incidents(self) -> tuple[Mapping[str, Any], ...]:
+        """The newest entries that name an incident, oldest first."""
+        if self.of_incidents:
+            return self.of_incidents
+        return tuple(
+            it for it in self.journal if it.get("incident") is not None or it.get("kind") == "verdict"
+        )
 
     @property
     def last_verdict(self) -> tuple[str | None, Diagnosis | None]:
         """The last verdict with the id of its incident; from the journal where an earlier keeper found it."""
-        for entry in reversed(self.journal):
+        for entry in reversed(self.about_incidents):
             if entry.get("kind") == "verdict":
-                return entry.get("incident"), self.diagnosis or _read_diagnosis(entry.get("diagnosis"))
+                return entry.get("incident"), self.diagnosis or read_diagnosis(entry.get("diagnosis"))
         return None, self.diagnosis
 
     @property
     def verdict_t(self) -> float | None:
         """When the last verdict was found: its figures and ages are those of that moment."""
-        told = (entry.get("t") for entry in reversed(self.journal) if entry.get("kind") == "verdict")
+        told = (entry.get("t") for entry in reversed(self.about_incidents) if entry.get("kind") == "verdict")
         t = next(told, None)
         return t if isinstance(t, int | float) else None
 
@@ -59,7 +76,8 @@ class PageView:
         return diagnosis if is_open else None
 
 
-def _read_diagnosis(written: object) -> Diagnosis | None:
+def read_diagnosis(written: object) -> Diagnosis | None:
+    """The verdict that an entry of the journal holds; None where it cannot be understood."""
     if not isinstance(written, Mapping):
         return None
     details = written.get("details")

@@ -49,6 +49,9 @@ _STATIC = {
     "icon.svg": "image/svg+xml",
 }
 
+_IN_THE_JOURNAL = frozenset({"of_incidents"})
+"""Of a view what is told already."""
+
 Source = Callable[[], PageView]
 
 
@@ -204,8 +207,8 @@ def _plotly(request: Request) -> Response:
 def state_json(view: PageView) -> str:
     """All that the page knows, as JSON, with its first sentence as `verdict`."""
     first = headline(view)
-    told = {"schema": SCHEMA, "verdict": first.text, "tone": first.tone, **_plain(view)}
-    return json.dumps(told, allow_nan=False)
+    plain = {name: value for name, value in _plain(view).items() if name not in _IN_THE_JOURNAL}
+    return json.dumps({"schema": SCHEMA, "verdict": first.text, "tone": first.tone, **plain}, allow_nan=False)
 
 
 def _plain(value: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from train_ledger.ops.postmortem.draft import Postmortem, postmortem
 from train_ledger.ops.postmortem.incident import latest_incident
+from train_ledger.ops.postmortem.losses import losses
 from train_ledger.ops.postmortem.shown import as_markdown, as_record, report_of_postmortem
 
 __all__ = [
@@ -11,6 +12,7 @@ __all__ = [
     "as_markdown",
     "as_record",
     "latest_incident",
+    "losses",
     "postmortem",
     "report_of_postmortem",
 ]

@@ -33,13 +33,16 @@ function countAges() {
   document.body.classList.toggle("stale", said !== "live");
 }
 
-const FOCUSABLE = "a[href], button, [tabindex]";
+const FOCUSABLE = "a[href], button, summary, [tabindex]";
 
-// What is under somebody's keyboard stays there, though the part around it is another now.
+// What is under somebody's keyboard, and what somebody opened or closed, stays so, though the part around it is
+// another now.
 function replaceHtml(part, html) {
+  const opened = new Map(Array.from(part.querySelectorAll("details"), (box) => [box.dataset.key, box.open]));
   const scrolled = Array.from(part.querySelectorAll(".scroll"), (box) => [box.scrollLeft, box.scrollTop]);
   const focused = Array.from(part.querySelectorAll(FOCUSABLE)).indexOf(document.activeElement);
   part.innerHTML = html;
+  for (const box of part.querySelectorAll("details")) if (opened.has(box.dataset.key)) box.open = opened.get(box.dataset.key);
   part.querySelectorAll(".scroll").forEach((box, at) => {
     if (scrolled[at]) [box.scrollLeft, box.scrollTop] = scrolled[at];
   });
