@@ -1,4 +1,4 @@
-"""Writes docs/states.md from the tables of states and moves that the code runs on.
+"""Writes docs/states.md and its drawing from the tables of states and moves that the code runs on.
 
 python tools/states_page.py            write the page
 python tools/states_page.py --check    exit status 1 where it is not current
@@ -7,15 +7,17 @@ python tools/states_page.py --check    exit status 1 where it is not current
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from page import DOCS, table, write_or_check
+from states_drawing import drawing
 
 from train_ledger.answer import STATES
 from train_ledger.ledger.machine import ORDER
 from train_ledger.ledger.transitions import MOVES
 
 PAGE = DOCS / "states.md"
+DRAWING = DOCS / "states.svg"
 
 _HEAD = """# The states of a run
 
@@ -72,18 +74,11 @@ object: `hook`, `run`, `run_path`, `incident`, `state`, `attempt`, `step`, `caus
 `RUN/ledger/hooks/INCIDENT-HOOK.log`; its exit status and last line are journalled as `hook_done`. One that a
 killed keeper had begun is not begun again.
 """
-_KINDS = {"automatic": "-->", "page": "==>", "person": "-.->"}
-_COLOURS = {
-    "fine": ("fill:#dcfce7,stroke:#15803d", ("starting", "running", "finished")),
-    "wakes": ("fill:#fee2e2,stroke:#b91c1c", ("stalled", "numeric_fault", "hardware_fault", "stopped")),
-    "alone": ("fill:#dbeafe,stroke:#1d4ed8", ("restarting", "recovering")),
-    "person": ("fill:#fef3c7,stroke:#b45309", ("escalated",)),
-}
+_PICTURE = f"![the states, and the moves between them]({DRAWING.name})\n"
 
 
 def page() -> str:
     """The whole page."""
-    drawing = "```mermaid\n" + "\n".join(_drawing()) + "\n```\n"
     states = [(f"`{state}`", STATES[state], ", ".join(_alerts(state))) for state in ORDER]
     moves = [
         (f"{number}", _states(move.before), f"`{move.after}`", move.kind, move.by, ", ".join(move.alerts))
@@ -92,7 +87,7 @@ def page() -> str:
     return "\n".join(
         (
             _HEAD,
-            drawing,
+            _PICTURE,
             "## States\n\nThe first that holds, from above, is the run's; where none does it is starting.\n",
             table(("state", "means", "alerts that belong to it"), states),
             "## Moves\n",
@@ -104,16 +99,6 @@ def page() -> str:
     )
 
 
-def _drawing() -> Iterator[str]:
-    yield "flowchart TB"
-    for number, move in enumerate(MOVES, 1):
-        for before in move.drawn:
-            yield f"    {before} {_KINDS[move.kind]}|{number}| {move.after}"
-    for name, (style, states) in _COLOURS.items():
-        yield f"    classDef {name} {style}"
-        yield f"    class {','.join(states)} {name}"
-
-
 def _alerts(state: str) -> list[str]:
     return list(dict.fromkeys(alert for move in MOVES if move.after == state for alert in move.alerts))
 
@@ -123,4 +108,5 @@ def _states(names: Iterable[str]) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(write_or_check(PAGE, page(), sys.argv[1:]))
+    drawn = write_or_check(DRAWING, drawing(MOVES), sys.argv[1:])
+    sys.exit(write_or_check(PAGE, page(), sys.argv[1:]) or drawn)
