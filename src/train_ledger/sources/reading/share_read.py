@@ -49,6 +49,8 @@ class ShareRead:
 
 
 def _size(path: Path) -> int | None:
+    if str(path) == "-":
+        return None
     try:
         status = os.stat(path)
     except (OSError, ValueError):  # it will be said when it is opened; ValueError: a zero byte in the name
