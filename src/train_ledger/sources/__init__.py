@@ -18,7 +18,8 @@ from train_ledger.sources.processes.process import Liveness
 from train_ledger.sources.run_facts import RunFacts
 from train_ledger.sources.run_reading import RunReading, read_run
 from train_ledger.sources.signal_lines.jsonl import SignalDecoder
-from train_ledger.sources.signal_lines.run_files import Reading, RunFiles, read_all, read_whole
+from train_ledger.sources.signal_lines.run_files import RunFiles
+from train_ledger.sources.signal_lines.whole_run import Reading, read_all, read_whole
 
 if TYPE_CHECKING:
     from train_ledger.sources.reading.fact_reader import FactReader

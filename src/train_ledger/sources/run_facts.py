@@ -17,8 +17,9 @@ from train_ledger.facts import Event, Fact, Fault, HardwareReading
 from train_ledger.headway import is_heard, tell
 from train_ledger.run_dir import RunDir
 from train_ledger.sources.files.memory import FilesMemory
+from train_ledger.sources.files.not_read import not_read_in_words
 from train_ledger.sources.hardware.hardware_files import HardwareFiles
-from train_ledger.sources.signal_lines.run_files import POLL_BYTES, Folding, RunFiles, not_read_in_words
+from train_ledger.sources.signal_lines.run_files import POLL_BYTES, Folding, RunFiles
 
 if TYPE_CHECKING:
     from train_ledger.sources.reading.run_logs import RunLogs

@@ -10,31 +10,27 @@ import re
 import resource
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from train_ledger.facts import Event, Fact, Step, Stretch
 from train_ledger.run_dir import RunDir
 from train_ledger.sources.files.folder import FolderFollower
 from train_ledger.sources.files.follow import Follower
 from train_ledger.sources.files.memory import Counted, FilesMemory, FollowerMemory
+from train_ledger.sources.files.not_read import not_read_in_words
 from train_ledger.sources.files.positions import Start
 from train_ledger.sources.files.stream import Block, Line
 from train_ledger.sources.signal_lines.jsonl import SignalDecoder
 from train_ledger.sources.signal_lines.plain import Run, runs
+from train_ledger.sources.signal_lines.rank_hosts import RankHosts
+from train_ledger.sources.signal_lines.signal_file import place_of, rank_in
 
-__all__ = ["POLL_BYTES", "Folding", "Reading", "RunFiles", "not_read_in_words", "read_all", "read_whole"]
+__all__ = ["POLL_BYTES", "Folding", "RunFiles"]
 
-_SIGNAL_FILE = re.compile(r"rank_(\d{1,9})\.jsonl(?:\.(\d{1,9}))?\Z", re.ASCII)
 POLL_BYTES = 8 << 20
 _STARTS = b'"run_start"'
 _ATTEMPT = re.compile(rb'"attempt": ?(\d{1,9})\b')
 _LONGEST_LINE_BYTES = 1 << 16
-
-
-def _place(file: str) -> tuple[int, int] | None:
-    """(rank, age) of a signal file: `rank_00005.jsonl.2` is older than `.1`, and that than the bare one."""
-    match = _SIGNAL_FILE.match(file)
-    return (int(match[1]), -int(match[2] or 0)) if match else None
 
 
 class Folding(Protocol):
@@ -55,14 +51,11 @@ class RunFiles:
     def __init__(self, run_dir: RunDir, hosts: Collection[str] | None = None) -> None:
         _allow_many_files()
         self._run_dir = run_dir
-        self._hosts = None if hosts is None else frozenset(hosts)
-        self._host_of: dict[int, str] = {}
+        self._hosts = RankHosts(hosts)
         self._ranks = Follower(run_dir.ranks_jsonl)
-        self._signals = FolderFollower(run_dir.signals, _place)
+        self._signals = FolderFollower(run_dir.signals, place_of)
         self._decoder = SignalDecoder()
         self._rank_of: dict[str, int] = {}
-        self._placed: dict[int, str] = {}
-        self._started: dict[int, int] = {}
         self._at_tail = False
         self._passed: set[str] = set()
 
@@ -120,7 +113,7 @@ class RunFiles:
     @property
     def host_of(self) -> Mapping[int, str]:
         """Where each rank runs, as far as is known."""
-        return self._host_of
+        return self._hosts.of
 
     def fold_into(self, fold: Folding, max_bytes: int = POLL_BYTES) -> list[Event]:
         """Fold what was written since the last poll, of a large backlog the next `max_bytes` or so.
@@ -142,20 +135,15 @@ class RunFiles:
         """Behind lines that were left out a later start may have put the rank on another host."""
         self._passed.add(block.file)
         told = _ATTEMPT.search(block.data, 0, _LONGEST_LINE_BYTES)
-        if (int(told[1]) if told else 0) == self._started.get(rank):
-            return
-        if rank in self._placed:
-            self._host_of[rank] = self._placed[rank]
-        else:
-            self._host_of.pop(rank, None)
+        self._hosts.behind_gap(rank, int(told[1]) if told else 0)
 
     def _concerns(self, rank: int, data: bytes) -> bool:
         """A rank of other hosts that starts again may do so on one of ours."""
-        return self._is_wanted(self._host_of.get(rank)) or _STARTS in data
+        return self._hosts.is_wanted(self._hosts.of.get(rank)) or _STARTS in data
 
     def _fold_run(self, fold: Folding, block: Block, run: Run, rank: int) -> Iterator[Event]:
-        host, number = self._host_of.get(rank), block.number + run.place
-        if run.plain is not None and self._is_wanted(host):
+        host, number = self._hosts.of.get(rank), block.number + run.place
+        if run.plain is not None and self._hosts.is_wanted(host):
             last_line = Line(block.file, number + len(run.lines) - 1, run.lines[-1], block.since)
             source = self._shown(last_line.place)
             last = self._decoder.decode(run.lines[-1], source, rank=rank, host=host)
@@ -189,25 +177,21 @@ class RunFiles:
     def _rank_in(self, file: str) -> int:
         rank = self._rank_of.get(file)
         if rank is None:
-            rank = self._rank_of[file] = _rank(file)
+            rank = self._rank_of[file] = rank_in(file)
         return rank
-
-    def _is_wanted(self, host: str | None) -> bool:
-        return self._hosts is None or host is None or host in self._hosts
 
     def _fact(self, line: Line) -> Step | Event | None:
         rank = self._rank_in(line.file)
-        host = self._host_of.get(rank)
-        wanted = self._is_wanted(host)
+        host = self._hosts.of.get(rank)
+        wanted = self._hosts.is_wanted(host)
         if not wanted and _STARTS not in line.data:
             return None
         fact = self._decoder.decode(line.data, self._shown(line.place), rank=rank, host=host)
         if fact is not None and fact.rank is not None and fact.rank != rank:  # a line of another rank
-            fact = dataclasses.replace(fact, host=self._host_of.get(fact.rank))
+            fact = dataclasses.replace(fact, host=self._hosts.of.get(fact.rank))
         if isinstance(fact, Event) and fact.name == "run_start" and fact.host and fact.rank is not None:
-            self._host_of[fact.rank] = fact.host
-            self._started[fact.rank] = fact.attempt
-            wanted = self._is_wanted(fact.host)
+            self._hosts.started(fact.rank, fact.host, fact.attempt)
+            wanted = self._hosts.is_wanted(fact.host)
         return fact if wanted else None
 
     def _shown(self, file: str) -> str:
@@ -217,9 +201,9 @@ class RunFiles:
     def place_ranks(self) -> None:
         """Learn where each rank runs from what is new in ranks.jsonl; every poll does it."""
         for line in self._ranks.poll():
-            place = self._decoder.place(line.data, f"ranks.jsonl:{line.number}")
-            if place is not None and place[1] is not None:
-                self._host_of[place[0]] = self._placed[place[0]] = place[1]
+            told = self._decoder.place(line.data, f"ranks.jsonl:{line.number}")
+            if told is not None and told[1] is not None:
+                self._hosts.placed(told[0], told[1])
 
     def begin_at_tail(self, whole_bytes: int) -> None:
         """Read signal files that are together larger than this only at their ends, and the first lines.
@@ -235,7 +219,7 @@ class RunFiles:
             FollowerMemory.of(self._signals),
             FollowerMemory.of(self._ranks),
             Counted.of(self._decoder.bad_lines, self._decoder.where),
-            dict(self._host_of),
+            dict(self._hosts.of),
         )
 
     def resume(self, memory: FilesMemory) -> bool:
@@ -245,7 +229,7 @@ class RunFiles:
         memory.signals.recall(self._signals)
         memory.ranks.recall(self._ranks)
         memory.bad_lines.recall(self._decoder.bad_lines, self._decoder.where)
-        self._host_of.update(memory.host_of)
+        self._hosts.of.update(memory.host_of)
         return True
 
     def give_up_tails(self) -> None:
@@ -257,52 +241,8 @@ class RunFiles:
         self._ranks.close()
 
 
-def not_read_in_words(counts: Mapping[str, int], where: Mapping[str, str]) -> tuple[str, ...]:
-    """One phrase a reason.
-
-    >>> not_read_in_words({"torn": 2, "too_long": 1}, {"torn": "signals/rank_00000.jsonl:9"})
-    ('1 × too_long', '2 × torn (signals/rank_00000.jsonl:9)')
-    """
-    return tuple(
-        f"{number} × {reason} ({where[reason]})" if reason in where else f"{number} × {reason}"
-        for reason, number in sorted(counts.items())
-    )
-
-
-def _rank(file: str) -> int:
-    place = _place(file.rpartition("/")[2])
-    if place is None:
-        raise AssertionError(f"{file} is followed without being a signal file")
-    return place[0]
-
-
 def _allow_many_files() -> None:
     """A thousand ranks are a thousand open files, and the usual soft limit is 1024."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-
-
-class Reading(NamedTuple):
-    """Facts in the order in which they are to be folded, and what was not read, as `RunFiles.not_read`."""
-
-    facts: list[Fact]
-    not_read: tuple[str, ...]
-
-
-def read_whole(run_dir: RunDir, hosts: Collection[str] | None = None) -> Reading:
-    """All that the files of a run directory hold now; a last line without its newline is counted as torn."""
-    files = RunFiles(run_dir, hosts)
-    try:
-        facts = files.poll()
-        while not files.caught_up:
-            facts += files.poll()
-        files.give_up_tails()
-        return Reading(facts, files.not_read)
-    finally:
-        files.close()
-
-
-def read_all(run_dir: RunDir, hosts: Collection[str] | None = None) -> list[Fact]:
-    """The facts alone of `read_whole`."""
-    return read_whole(run_dir, hosts).facts
