@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -46,6 +47,19 @@ def test_it_goes_with_a_killed_holder(tmp_path: Path) -> None:
     holder.communicate()
     with KeeperLock(path):
         pass
+
+
+def test_a_disk_that_is_full_keeps_nobody_from_the_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(fd: int, data: bytes, place: int) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    path = tmp_path / "keeper.lock"
+    monkeypatch.setattr(os, "pwrite", full)
+    for _ in range(2):  # it was given back, too
+        with KeeperLock(path), pytest.raises(KeeperHeld, match="by whom is not readable"):
+            KeeperLock(path).acquire()
 
 
 @pytest.mark.parametrize("content", ["", "{}", '{"pid": 1, "host": "n", "since": 1e300}'])

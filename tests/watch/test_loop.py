@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import queue
 import re
+import shutil
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from train_ledger.answer import ExitCode
 from train_ledger.config import Config
-from train_ledger.ledger import KeeperHeld, KeeperLock
-from train_ledger.run_dir import RunDir
-from train_ledger.watch import watch
+from train_ledger.ledger import JournalError, KeeperHeld, KeeperLock
+from train_ledger.run_dir import RunDir, RunDirError
+from train_ledger.watch import Keeper, watch
+from waiting import wait_until
 
 
 def made_run(folder: Path, name: str, age_s: float) -> RunDir:
@@ -48,7 +52,7 @@ class Watching:
         for line in self.process.stdout or ():
             self._lines.put(line.rstrip("\n"))
 
-    def line(self, pattern: str, timeout_s: float = 40.0) -> str:
+    def line(self, pattern: str, timeout_s: float = 120.0) -> str:
         """The next line that this is found in."""
         deadline, seen = time.monotonic() + timeout_s, []
         while (left_s := deadline - time.monotonic()) > 0:
@@ -62,7 +66,7 @@ class Watching:
 
     def end(self) -> int:
         self.process.send_signal(2)
-        return self.process.wait(timeout=20)
+        return self.process.wait(timeout=90)
 
 
 @pytest.fixture
@@ -114,4 +118,85 @@ def test_for_scripts_each_line_says_of_which_run_it_is(runs: tuple[RunDir, RunDi
     watching = Watching(*(str(run.path) for run in runs), "--no-web", "--json", "--until-verdict")
     entry: dict[str, Any] = json.loads(watching.line('"verdict"'))
     assert entry["run"] == "r42"
-    assert watching.process.wait(timeout=30) in (1, 3)
+    assert watching.process.wait(timeout=120) in (1, 3)
+
+
+def turn_as_told(
+    monkeypatch: pytest.MonkeyPatch, troubled: RunDir, troubles: list[Exception | None], turns: dict[str, int]
+) -> None:
+    """Each turn of the troubled run meets the next of these; when there are no more, somebody ends it all."""
+    turn = Keeper.turn
+
+    def turned(keeper: Keeper) -> None:
+        turns[keeper.run_name] = turns.get(keeper.run_name, 0) + 1
+        if keeper.run_dir == troubled:
+            if not troubles:
+                raise KeyboardInterrupt
+            if (trouble := troubles.pop(0)) is not None:
+                raise trouble
+        turn(keeper)
+
+    monkeypatch.setattr(Keeper, "turn", turned)
+
+
+def test_a_run_that_cannot_be_read_takes_no_other_along(
+    runs: tuple[RunDir, RunDir], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stale = OSError(errno.ESTALE, "Stale file handle", "signals/rank_00000.jsonl")
+    turns: dict[str, int] = {}
+    turn_as_told(monkeypatch, runs[0], [None, stale, stale, JournalError("journal.jsonl: gone"), None], turns)
+    monkeypatch.setattr("train_ledger.watch.loop.time.sleep", lambda _: None)
+    said: list[str] = []
+    with pytest.raises(KeyboardInterrupt):
+        watch(*((run, Config()) for run in runs), port=None, out=said.append)
+    assert turns == {"r41": 6, "r42": 5}
+    about = [line for line in said if "be read" in line]
+    assert [line.startswith("r41  ") for line in about] == [True, True, True]
+    first, second, last = about
+    assert "cannot be read: [Errno 116] Stale file handle: 'signals/rank_00000.jsonl'; it is tried" in first
+    assert "cannot be read: journal.jsonl: gone" in second
+    assert "the run can be read again" in last
+
+
+def test_of_one_run_alone_it_is_the_end(runs: tuple[RunDir, RunDir], monkeypatch: pytest.MonkeyPatch) -> None:
+    turn_as_told(monkeypatch, runs[0], [RunDirError("run.json: is a folder")], {})
+    with pytest.raises(RunDirError, match="is a folder"):
+        watch((runs[0], Config()), port=None, out=lambda _: None)
+
+
+BREAKS: dict[str, Callable[[RunDir], object]] = {
+    "a file in its place": lambda run: (run.path.rename(f"{run.path}-moved"), run.path.write_text("x")),
+    "removed": lambda run: shutil.rmtree(run.path, ignore_errors=True),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", BREAKS)
+def test_a_run_whose_folder_is_lost_is_shown_so_beside_the_others(
+    runs: tuple[RunDir, RunDir], watching: Watching, what: str
+) -> None:
+    address = re.sub(r".*web page on ", "", watching.line("web page on"))
+    watching.line("TrainingStepStalled")
+    with httpx.Client(base_url=address, trust_env=False, timeout=60) as client:
+        wait_until(lambda: client.get("/runs/0/api/state").json()["state"]["step"] == 60)
+        BREAKS[what](runs[0])
+        wait_until(lambda: f"cannot be read: {runs[0].path}" in client.get("/").text, 60.0)
+        before_t = client.get("/runs/1/api/state").json()["state"]["t"]
+        wait_until(lambda: client.get("/runs/1/api/state").json()["state"]["t"] > before_t)
+        assert watching.process.poll() is None
+        assert "r42" in client.get("/").text
+    assert watching.end() in (0, ExitCode.BAD_INPUT, 130)
+
+
+@pytest.mark.slow
+def test_what_is_said_of_a_runs_files_names_that_run(runs: tuple[RunDir, RunDir], tmp_path: Path) -> None:
+    runs[1].run_json.write_text('{"run": "r42", "world_size": 2, "contacts": [')
+    runs[1].run_json.rename(runs[1].path / "half")
+    watching = Watching(*(str(run.path) for run in runs), "--port", "0")
+    try:
+        watching.line("web page on")
+        (runs[1].path / "half").rename(runs[1].run_json)
+        assert watching.line("no accounts").startswith("r42  ")
+    finally:
+        watching.process.kill()
+        watching.process.wait()

@@ -6,6 +6,7 @@ goes with the process that held it, however that ended; the file only says who i
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -44,15 +45,19 @@ class KeeperLock:
             raise
         self._fd = fd
         holder = json.dumps({"host": socket.gethostname(), "pid": os.getpid(), "since": time.time()}).encode()
-        os.ftruncate(fd, 0)
-        os.pwrite(fd, holder + b"\n", 0)
+        with contextlib.suppress(
+            OSError
+        ):  # a full disk: the lock is held all the same, by whom is not written
+            os.ftruncate(fd, 0)
+            os.pwrite(fd, holder + b"\n", 0)
 
     def release(self) -> None:
         """Give the lock back; the file stays, since removing it would let two in."""
         if self._fd is not None:
-            os.ftruncate(self._fd, 0)
-            os.close(self._fd)
-            self._fd = None
+            fd, self._fd = self._fd, None
+            with contextlib.suppress(OSError):  # closing it is what gives the lock back
+                os.ftruncate(fd, 0)
+            os.close(fd)
 
     def __enter__(self) -> Self:
         self.acquire()

@@ -10,13 +10,13 @@ import contextlib
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from train_ledger.answer import ExitCode, cause_code
 from train_ledger.config import Config
-from train_ledger.ledger import KeeperLock
+from train_ledger.ledger import JournalError, KeeperLock
 from train_ledger.ops.prometheus import FollowedRun
-from train_ledger.run_dir import RunDir
+from train_ledger.run_dir import RunDir, RunDirError
 from train_ledger.watch.by_series import SeriesKeeper
 from train_ledger.watch.console import Console
 from train_ledger.watch.hooks import standing_words
@@ -44,9 +44,10 @@ def watch(
     """Keep runs until interrupted, or with `until_verdict` until the first verdict or all runs' end.
 
     With `until_verdict` a verdict is asked for, even if nothing else is. `port` None serves no page, 0 takes
-    a free one. Of several runs each line says of which it is. `followed` is what a Prometheus tells of the
-    one run, whose directory then holds the journal alone. Raises KeeperHeld where another keeper holds a run,
-    RunDirError where its files cannot be used, and OSError where the address is taken.
+    a free one. Of several runs each line says of which it is, and one that cannot be read any more is said
+    not to be while the others are kept. `followed` is what a Prometheus tells of the one run, whose directory
+    then holds the journal alone. Raises KeeperHeld where another keeper holds a run, RunDirError where its
+    files cannot be used, and OSError where the address is taken.
     """
     with contextlib.ExitStack() as stack:
         kept = [
@@ -55,7 +56,7 @@ def watch(
             )
             for run_dir, config in runs
         ]
-        stack.enter_context(_page([it.keeper for it in kept], host, port, kept[0].console))
+        stack.enter_context(_page(kept, host, port))
         return _turn_until(
             kept, until_verdict, min(config.alerts.evaluation_interval_s for _, config in runs)
         )
@@ -63,11 +64,29 @@ def watch(
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """One run that is kept."""
+    """One run that is kept; `troubles` are those that kept it from being read and were said."""
 
     keeper: Keeper
     recording: NodeRecording
     console: Console
+    troubles: set[str] = field(default_factory=set)
+
+    def turn(self) -> None:
+        """One look. Raises what the keeper's turn does, and OSError."""
+        self.keeper.turn()
+        self.recording.attend({rank.host for rank in self.keeper.state.ranks.values()})
+        if self.troubles:
+            self.troubles.clear()
+            self.console.remark("the run can be read again")
+
+    def note(self, trouble: str) -> None:
+        """The run is as it was seen last, and it is said once why no more is known of it."""
+        state = self.keeper.state
+        since_t = state.t if state.unreadable_since_t is None else state.unreadable_since_t
+        self.keeper.state = replace(state, unreadable=trouble, unreadable_since_t=since_t)
+        if trouble not in self.troubles:
+            self.troubles.add(trouble)
+            self.console.remark(f"cannot be read: {trouble}; it is tried again every turn")
 
 
 def _console(
@@ -128,8 +147,7 @@ def _turn_until(kept: Sequence[_Kept], until_verdict: bool, interval_s: float) -
     while True:
         started = time.monotonic()
         for it in kept:
-            it.keeper.turn()
-            it.recording.attend({rank.host for rank in it.keeper.state.ranks.values()})
+            _turn(it, is_alone=len(kept) == 1)
             if until_verdict and it.keeper.is_told:
                 return cause_code(it.keeper.verdict["diagnosis"].get("cause"))
         if until_verdict and all(it.keeper.state.finished for it in kept):
@@ -137,13 +155,24 @@ def _turn_until(kept: Sequence[_Kept], until_verdict: bool, interval_s: float) -
         time.sleep(max(0.0, pause_s - (time.monotonic() - started)))
 
 
+def _turn(it: _Kept, is_alone: bool) -> None:
+    """Of several runs one that cannot be read takes no other along; of one alone that is the end."""
+    try:
+        it.turn()
+    except (OSError, JournalError, RunDirError) as error:
+        if is_alone:
+            raise
+        it.note(str(error))
+
+
 @contextlib.contextmanager
-def _page(keepers: Sequence[Keeper], host: str, port: int | None, console: Console) -> Iterator[None]:
+def _page(kept: Sequence[_Kept], host: str, port: int | None) -> Iterator[None]:
     if port is None:
         yield
         return
     from train_ledger.watch.view import serve_view  # a keeper without a page loads no web server
 
-    with serve_view(keepers, host, port, console.remark) as address:
-        console.remark(f"web page on {address}")
+    keepers, remarks = [it.keeper for it in kept], [it.console.remark for it in kept]
+    with serve_view(keepers, host, port, remarks) as address:
+        kept[0].console.remark(f"web page on {address}")
         yield

@@ -20,14 +20,15 @@ __all__ = ["serve_view", "view"]
 
 @contextmanager
 def serve_view(
-    keepers: Sequence[Keeper], host: str, port: int, remark: Callable[[str], None] = lambda _: None
+    keepers: Sequence[Keeper], host: str, port: int, remarks: Sequence[Callable[[str], None]]
 ) -> Iterator[str]:
     """Serve the page of these keepers and keep the histories that are drawn on it; yields its URL.
 
-    Raises OSError where the address cannot be had.
+    `remarks` are told of trouble, each of that with the files of the keeper of its number. Raises OSError
+    where the address cannot be had.
     """
     with ExitStack() as stack:
-        pages = [_page(keeper, stack, remark) for keeper in keepers]
+        pages = [_page(keeper, stack, remark) for keeper, remark in zip(keepers, remarks, strict=True)]
         first = keepers[0].run_dir
         yield stack.enter_context(serve(pages, host, port, token=lambda: page_token(first, os.environ)))
 

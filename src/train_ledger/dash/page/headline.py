@@ -53,6 +53,8 @@ def headline(view: PageView) -> Headline:
     if pages:
         first = min(pages, key=lambda alert: (alert.fired_t, _ORDER.get(alert.name, len(_ORDER))))
         return Headline(first.summary.removeprefix(f"{state.run}: "), "trouble")
+    if state.unreadable is not None:
+        return Headline(f"cannot be read: {state.unreadable}", "unsure")
     at = "no step yet" if state.step is None else f"step {state.step}"
     if state.state in _QUIET:
         text, tone = _QUIET[state.state]
