@@ -1,6 +1,10 @@
 """The pages say what is true."""
 
+import ast
 import re
+import subprocess
+import textwrap
+from collections import Counter
 from pathlib import Path
 
 import configuration_page
@@ -11,6 +15,13 @@ from train_ledger.run_dir import RunDir
 
 ROOT = Path(__file__).parents[1]
 BOTH = ("README.md", "README.zh-CN.md")
+PAGES = [*BOTH, *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md"))]
+
+
+def fenced(page, kind):
+    """The blocks of a page in one language, those within lists, too."""
+    found = re.findall(rf"^( *)```{kind}\n(.*?)^\1```", (ROOT / page).read_text(), re.MULTILINE | re.DOTALL)
+    return [textwrap.dedent(block) for _, block in found]
 
 
 def test_the_page_of_keys_is_current():
@@ -32,14 +43,26 @@ def test_a_key_without_words_is_told_of(monkeypatch):
         configuration_page.page()
 
 
-@pytest.mark.parametrize("page", ["docs/configuration.md", *BOTH])
+@pytest.mark.parametrize("page", PAGES)
 def test_the_examples_of_a_configuration_are_ones(page, tmp_path):
-    blocks = re.findall(r"^```toml\n(.*?)^```", (ROOT / page).read_text(), re.MULTILINE | re.DOTALL)
-    assert blocks
-    for block in blocks:
+    for block in fenced(page, "toml"):
         run = RunDir(tmp_path)
         run.config_file.write_text(block)
         assert load(run) != Config(), block
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_code_is_python_and_shell_is_shell(page):
+    for block in fenced(page, "python"):
+        ast.parse(block)
+    for block in fenced(page, "sh"):
+        done = subprocess.run(["bash", "-n"], input=block, text=True, capture_output=True, check=False)
+        assert done.returncode == 0, f"{block}\n{done.stderr}"
+
+
+def test_there_are_such_examples():
+    counts = Counter(kind for page in PAGES for kind in ("toml", "python", "sh") for _ in fenced(page, kind))
+    assert min(counts["toml"], counts["python"], counts["sh"]) > 5
 
 
 def test_every_verb_of_the_readme_is_one():
