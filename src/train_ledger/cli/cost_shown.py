@@ -20,9 +20,9 @@ def report_of_costs(costs: Costs) -> Report:
     """What it costs, what a hang and an interval cost, what to mend first, and on what all that rests."""
     sections = [
         *pairs("", _run(costs)),
+        *_gone(costs),
         *pairs("rates", _rates(costs)),
         *pairs("one point of MFU", _point(costs)),
-        *_gone(costs),
         Section("one hang", tuple(_hang(costs.hang, costs.currency))),
         *pairs("the interval between checkpoints", _saving(costs.saving, costs.currency)),
         *points(_heading(costs), _priorities(costs.priorities, costs.currency)),
@@ -81,7 +81,7 @@ def _gone(costs: Costs) -> Iterable[Section]:
     """Into which category the run's GPU-hours went, as a bar for a page."""
     hours = costs.run.gpu_hours if costs.run else None
     if hours and sum(hours.values()) > 0:
-        bar = Bar("GPU-hours", tuple(hours.values()), f"{sum(hours.values()):,.0f}")
+        bar = Bar("GPU-hours", tuple(hours.values()), f"{sum(hours.values()):,.1f} h")
         letters = "".join(_LETTERS.get(name, name[:1].upper()) for name in hours)
         yield Section("", (Bars("where the GPU-hours went", tuple(hours), letters, (bar,)),))
 

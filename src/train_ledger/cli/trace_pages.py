@@ -67,8 +67,8 @@ def _most(timed: Mapping[int, RankBreakdown]) -> str:
     window_ns = sum(it.total.window_ns for it in timed.values())
     sums = {name: sum(it.total.buckets_ns[name] or 0 for it in timed.values()) for name in BUCKETS}
     first, second, *_ = sorted(sums, key=lambda name: -sums[name])
-    shares = [f"{name} {sums[name] / window_ns:.0%}" for name in (first, second) if sums[name]]
-    return f"a step is {', '.join(shares)} of the time"
+    shares = [f"{sums[name] / window_ns:.0%} {name}" for name in (first, second) if sums[name]]
+    return f"a step is {' and '.join(shares)}"
 
 
 def _shares(it: RankBreakdown) -> tuple[float, ...]:
@@ -95,11 +95,11 @@ def _bars(
     timed: Mapping[int, RankBreakdown], chosen: Sequence[int], late: int | None, notes: tuple[str, ...]
 ) -> Bars:
     bars = [
-        Bar("median of all", usual, f"{sum(usual):,.1f} ms") for usual in [_median(timed)] if len(timed) > 2
+        Bar("median of all", usual, f"{sum(usual):,.4g} ms") for usual in [_median(timed)] if len(timed) > 2
     ]
     for rank in chosen:
         parts = _shares(timed[rank])
-        bars.append(Bar(f"rank {rank}", parts, f"{sum(parts):,.1f} ms", is_culprit=rank == late))
+        bars.append(Bar(f"rank {rank}", parts, f"{sum(parts):,.4g} ms", is_culprit=rank == late))
     return Bars("a mean step of each rank, by where its time goes", *_kinds(), tuple(bars), notes)
 
 
@@ -141,7 +141,7 @@ def _both(found: TraceDifference) -> Bars:
     told = [found.buckets[name] for name in _LETTERS]
     old = tuple(it.old / 1e6 if it else 0.0 for it in told)
     new = tuple(it.new / 1e6 if it else 0.0 for it in told)
-    bars = (Bar("old", old, f"{sum(old):,.1f} ms"), Bar("new", new, f"{sum(new):,.1f} ms"))
+    bars = (Bar("old", old, f"{sum(old):,.4g} ms"), Bar("new", new, f"{sum(new):,.4g} ms"))
     return Bars("a mean step, by where its time goes", *_kinds(), bars)
 
 

@@ -87,7 +87,7 @@ def _bar(answer: Answer) -> Bars:
         )
         bars = [
             Bar("time", whole.parts, whole.told),
-            Bar("GPU-hours", of_gpus, f"{sum(hours.values()):,.0f} h"),
+            Bar("GPU-hours", of_gpus, f"{sum(hours.values()):,.1f} h"),
         ]
     return Bars(
         "where it went, each category by its share", tuple(_LETTERS), "".join(_LETTERS.values()), tuple(bars)

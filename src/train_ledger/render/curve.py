@@ -22,6 +22,7 @@ _TOP, _BOTTOM, _HEIGHT = 22, 18, 220
 _ACROSS = 1000
 _BEYOND = 1.6
 _HIGH = 0.98
+_NOTHING = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,18 +88,29 @@ def _top(told: Sequence[float]) -> float:
     ordered = sorted(told)
     high = ordered[min(len(ordered) - 1, int(_HIGH * len(ordered)))]
     top = ordered[-1] if ordered[-1] <= _BEYOND * high else 1.25 * high
-    return 1.08 * top or 1.0
+    return 1.08 * top if top > _NOTHING else 1.0
 
 
 def _axes(curve: Curve, top: float) -> Iterator[str]:
     inner = _HEIGHT - _TOP - _BOTTOM
-    for share in (0.0, 0.5, 1.0):
-        y = _TOP + inner * (1 - share)
+    for value in _round_values(top):
+        y = _TOP + inner * (1 - value / top)
         yield f'<line x1="0" x2="100%" y1="{y:.0f}" y2="{y:.0f}"/>'
-        if share:
-            yield f'<text x="2" y="{y - 4:.0f}">{_figure(top * share)} {escape(curve.unit)}</text>'
+        if value:
+            yield f'<text x="2" y="{y - 4:.0f}">{_figure(value)} {escape(curve.unit)}</text>'
     yield f'<text x="0" y="{_HEIGHT - 3}">step {curve.places[0]:,}</text>'
     yield f'<text x="100%" y="{_HEIGHT - 3}" text-anchor="end">step {curve.places[-1]:,}</text>\n'
+
+
+def _round_values(top: float) -> list[float]:
+    """From 0 up to `top` two to four round values, at which lines are drawn.
+
+    >>> _round_values(1.4), _round_values(43.0)
+    ([0.0, 0.5, 1.0], [0.0, 20.0, 40.0])
+    """
+    power = 10.0 ** math.floor(math.log10(top))
+    each = next(power * it for it in (0.2, 0.5, 1.0, 2.0, 5.0) if top / (power * it) < 4)
+    return [each * number for number in range(int(top / each) + 1)]
 
 
 def _figure(value: float) -> str:

@@ -94,8 +94,9 @@ def _about(made: Made, title: str) -> str:
 
 
 def _when(made: Made) -> str:
-    known_t = made.as_known_t if made.as_known_t is not None else made.t
-    return "" if known_t is None else f'<p class="when">as known at {_text(moment(known_t))}</p>\n'
+    if made.as_known_t is not None:
+        return f'<p class="when">as known at {_text(moment(made.as_known_t))}</p>\n'
+    return "" if made.t is None else f'<p class="when">asked at {_text(moment(made.t))}</p>\n'
 
 
 def _footer(made: Made) -> str:

@@ -40,7 +40,7 @@ def sliced(spans: Sequence[tuple[int, float, float]], count: int = _WIDTH // 2) 
     """The kind that takes most of each of `count` slices of adjoining spans (kind, since, until).
 
     >>> sliced([(0, 0.0, 7.0), (1, 7.0, 10.0)], 5)
-    (0, 0, 0, 1, 1)
+    (0, 0, 0, 0, 1)
     """
     if not spans or spans[-1][2] <= spans[0][1]:
         return ()
@@ -78,7 +78,7 @@ def strip_html(strip: Strip) -> str:
         at += count
     key = key_html([(kind, strip.letters[kind], strip.kinds[kind]) for kind in sorted(set(strip.slices))])
     return (
-        '<figure>\n<svg class="strip" role="img"><title>what the time was spent on, from left to right'
-        f"</title>{''.join(bars)}</svg>\n"
+        "<figure>\n<figcaption>in the order of time</figcaption>\n"
+        f'<svg class="strip" role="img"><title>what the time was spent on</title>{"".join(bars)}</svg>\n'
         f'<p class="why">{escape(strip.left)} – {escape(strip.right)}</p>\n{key}</figure>'
     )

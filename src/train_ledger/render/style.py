@@ -78,11 +78,12 @@ svg text.label { font-size: 11px; text-anchor: end; paint-order: stroke; stroke:
   stroke-width: 4px; }
 svg.graph marker path { fill: var(--dim); stroke: none; }
 figure { margin: .8rem 0; } figcaption { color: var(--dim); font-size: .9rem; margin-bottom: .3rem; }
-.bar { display: grid; grid-template-columns: minmax(4rem, 9rem) minmax(0, 1fr) minmax(4rem, max-content);
+.bar { display: grid; grid-template-columns: minmax(4rem, 9rem) minmax(0, 1fr) 6.5rem;
   gap: .1rem .7rem; align-items: center; margin: .15rem 0; font-size: .85rem; }
 .bar .told { font-variant-numeric: tabular-nums; text-align: right; }
 .bar.culprit .name { color: var(--trouble); font-weight: 600; }
 svg.strip, svg.parts { width: 100%; height: 30px; } svg.parts { height: 22px; }
+svg.parts rect { stroke: var(--paper); stroke-width: 1; }
 svg.strip text, svg.parts text { font-size: 12px; text-anchor: middle; fill: #1b1f24; }
 svg.strip text.on, svg.parts text.on { fill: #fff; }
 p.key { font-size: .85rem; margin: .3rem 0; } p.key span span, p.key i { margin-right: .2rem; }
@@ -103,16 +104,17 @@ svg.curve text.mark { fill: var(--ink); }
 """
 
 _NARROW = """
-@media (max-width: 40rem) { dl { grid-template-columns: minmax(0, 1fr); gap: 0; }
-  dt { margin-top: .4rem; max-width: none; font-size: .9rem; }
+@media (max-width: 40rem) { dl { display: block; } dd { margin-bottom: .35rem; }
+  dt { float: left; clear: left; max-width: none; margin-right: .7rem; }
   .bar { grid-template-columns: minmax(0, 1fr) max-content; margin: .4rem 0; }
-  .bar svg { grid-row: 2; grid-column: 1 / -1; } svg.curve { height: 190px; }
+  .bar svg { grid-row: 2; grid-column: 1 / -1; }
   .scroll.wide { overflow-x: visible; } .scroll.wide table, .scroll.wide tbody, .scroll.wide tr,
   .scroll.wide caption { display: block; }
   .scroll.wide thead { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
   .scroll.wide tr { border-bottom: 1px solid var(--rule); padding: .4rem 0; }
-  .scroll.wide th, .scroll.wide td { display: block; border: 0; padding: .1rem 0; text-align: left;
-    white-space: normal; background: none; }
+  .scroll.wide th, .scroll.wide td { display: inline-block; border: 0; padding: .1rem 0; text-align: left;
+    white-space: normal; background: none; margin-right: .9rem; }
+  .scroll.wide th { display: block; }
   .scroll.wide td:empty { display: none; }
   .scroll.wide td[data-of]::before { content: attr(data-of) ": "; color: var(--dim); font-weight: 400; } }
 """
@@ -130,7 +132,7 @@ _PAPER = """
     overflow-wrap: anywhere; padding: .2rem .3rem; }
   table.lanes { font-size: 6.5pt; } td.figure, th.figure { white-space: normal; }
   table th[scope=row] { position: static; }
-  svg.graph { max-width: 100%; height: auto; } svg.curve { height: 180px; }
+  svg.graph { max-width: 100%; height: auto; }
   p.key svg, svg { -webkit-print-color-adjust: exact; print-color-adjust: exact; }
   footer { break-inside: avoid; } }
 """
