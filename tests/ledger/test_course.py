@@ -301,4 +301,4 @@ def test_a_run_of_months_is_kept_small() -> None:
     assert found.productive is not None
     assert found.productive.fraction < 0.05
     assert found.data_regress_total == 0
-    assert len(repr(to_plain(vars(fold)["_course"]))) < 200_000
+    assert len(repr(to_plain(vars(fold)["_ranks"].course))) < 200_000

@@ -92,11 +92,22 @@ def test_what_to_plain_never_makes_is_damaged_and_raises_nothing_else(plain: Any
         from_plain(plain)
 
 
-@pytest.mark.parametrize("name", ["_ranks", "_attempts", "_clocks", "_saves"])
+@pytest.mark.parametrize("name", ["_ranks", "_speakers", "_starts", "_hardware"])
 def test_parts_that_make_no_fold_are_refused_and_change_nothing(name: str) -> None:
     fold, other = Fold("r42", Config()), Fold("r42", Config())
     other.add(Step(1000.0, 7, 0, 0, "n1", "", {"loss": 2.0}))
     for parts in (put_down(other) | {name: "x"}, {"_ranks": {}}, None):
         with pytest.raises(MemoError, match="is damaged"):
             take_up(fold, parts)
+    assert fold.state(0.0) == Fold("r42", Config()).state(0.0)
+
+
+@pytest.mark.parametrize("name", ["folds", "attempts", "clocks", "saves"])
+def test_ranks_of_parts_that_make_no_ranks_are_refused_and_change_nothing(name: str) -> None:
+    fold, other = Fold("r42", Config()), Fold("r42", Config())
+    other.add(Step(1000.0, 7, 0, 0, "n1", "", {"loss": 2.0}))
+    parts = put_down(other)
+    setattr(parts["_ranks"], name, "x")
+    with pytest.raises(MemoError, match="is damaged"):
+        take_up(fold, parts)
     assert fold.state(0.0) == Fold("r42", Config()).state(0.0)

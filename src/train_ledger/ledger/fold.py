@@ -6,39 +6,30 @@ polls of any size, and files read one after the other, give the same state.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from train_ledger.config import Config
-from train_ledger.facts import Event, Fact, Fault, HardwareReading, PlainStep, Step, Stretch
+from train_ledger.facts import Event, Fact, Fault, HardwareReading, Stretch
 from train_ledger.fields import read_number, read_world_size
-from train_ledger.ledger.attempts import AttemptFold
-from train_ledger.ledger.course import Course
+from train_ledger.ledger.attempts import Times
 from train_ledger.ledger.hardware.hardware import HardwareFold
-from train_ledger.ledger.hardware.standing import Standing, clocks_of
-from train_ledger.ledger.host_clocks import HostClocks
+from train_ledger.ledger.hardware.standing import clocks_of
 from train_ledger.ledger.limits import p50_step_s, stall_limit
 from train_ledger.ledger.machine import with_state
-from train_ledger.ledger.rank import RankFold
-from train_ledger.ledger.saves import SAVE_EVENTS, Saves
+from train_ledger.ledger.ranks import Ranks
+from train_ledger.ledger.speakers import Speakers, of_no_place
 from train_ledger.ledger.speed import Given, comparable, speed_of
 from train_ledger.ledger.starts import Starts
 from train_ledger.ledger.state import Attempt, GpuState, PortState, RunState
 from train_ledger.ledger.step_clock import step_clock, step_tellers
-from train_ledger.ledger.trends.run_trends import RunTrends
 
 __all__ = ["Fold"]
 
 
 _ENTRY = 3
 """Steps after which a rank that goes on evenly does so: two that warm up, and one that goes back."""
-
-_OF_ONE_PROCESS = frozenset({"exception", "signal", "process_gone", "process_seen", "warning"})
-"""Events that say something of one process, so that they say nothing where it has no name."""
-
-_PLACES = frozenset({"pid", "gpu", "uuid", "pci", "worker_server", "local_rank"})
 
 _LATEST_T = 1e11
 """As in signal lines: a later time is no time."""
@@ -71,18 +62,9 @@ class Fold:
 
     def forget(self) -> None:
         """Begin anew, as if no fact had been folded yet; what is known of the hardware stays."""
-        self._ranks: dict[int, RankFold] = {}
-        self._attempts: dict[int, AttemptFold] = {}
-        self._started_ranks: set[int] = set()
-        self._ranks_speak = False
-        self._by_logs = False
+        self._speakers = Speakers()
         self._starts = Starts()
-        self._saves = Saves()
-        self._clocks = HostClocks()
-        self._course = Course(self._alerts.effective_window_s)
-        self._standing = Standing()
-        self._leads: dict[int, float] = {}
-        self._trends = RunTrends()
+        self._ranks = Ranks(self._alerts.effective_window_s)
 
     def add(self, fact: Fact) -> None:
         """Fold one fact.
@@ -95,56 +77,32 @@ class Fold:
             if isinstance(fact, Event) and fact.name == "run_end" and fact.rank is None:
                 self._end_all(fact)
             return
-        rank = self._ranks.get(number)
-        if rank is None:
-            rank = self._ranks[number] = RankFold(number, self._alerts)
+        rank = self._ranks.of(number, self._alerts)
         if fact.rank is None:
-            self._by_logs = rank.speaks_for_all = True
-            fact = _of_no_place(fact)
+            self._ranks.by_logs = rank.speaks_for_all = True
+            fact = of_no_place(fact)
         for admitted in self._starts.admitted(number, fact):
-            self._fold(rank, admitted)
+            self._ranks.add(rank, admitted, self._alerts)
 
     def _end_all(self, end: Event) -> None:
         """The job has come to its end, whoever speaks for the ranks."""
-        for rank in list(self._ranks.values()):
+        for rank in list(self._ranks.folds.values()):
             self.add(replace(end, rank=rank.rank, attempt=rank.attempt))
 
     def _rank_of(self, fact: Fact) -> int | None:
-        if fact.rank is not None:
-            if not self._ranks_speak:
-                self._hear_name(fact, fact.rank)
-            return fact.rank
-        if self._ranks_speak or isinstance(fact, Fault) or not math.isfinite(fact.t):
-            return None
-        return None if isinstance(fact, Event) and fact.name in _OF_ONE_PROCESS else 0
-
-    def _hear_name(self, fact: Fact, rank: int) -> None:
-        """A rank that says when it starts and which steps it takes speaks for itself, and so do all."""
-        if isinstance(fact, Event) and fact.name == "run_start":
-            self._started_ranks.add(rank)
-        elif isinstance(fact, Step) and rank in self._started_ranks:
-            self._ranks_speak = True
-            for known in self._ranks.values():
+        spoke = self._speakers.ranks_speak
+        number = self._speakers.rank_of(fact)
+        if self._speakers.ranks_speak and not spoke:
+            for known in self._ranks.folds.values():
                 known.speaks_for_all = False
+        return number
 
     def _settle(self) -> None:
         """Fold what waited for an attempt that most ranks have entered by now."""
-        for_all = any(rank.speaks_for_all for rank in self._ranks.values())
-        for fact in self._starts.settled(1 if for_all else max(len(self._ranks), self._world_size or 0)):
-            self._fold(self._ranks[fact.rank or 0], fact)
-
-    def _fold(self, rank: RankFold, fact: Fact) -> None:
-        attempt_before, began_t, host = rank.attempt, rank.began_t, rank.host
-        if isinstance(fact, Step):
-            self._add_step(rank, fact)
-        elif isinstance(fact, Event):
-            self._add_event(rank, fact)
-        elif isinstance(fact, Fault):
-            rank.add_fault(fact)
-        if rank.attempt != attempt_before and began_t is not None and host is not None:
-            self._standing.left(host, began_t - rank.clock.shift_s)
-        if rank.attempt != attempt_before and rank.began_t is not None:
-            self._attempt(rank.attempt).heard(rank.rank, rank.began_t)
+        folds = self._ranks.folds
+        for_all = any(rank.speaks_for_all for rank in folds.values())
+        for fact in self._starts.settled(1 if for_all else max(len(folds), self._world_size or 0)):
+            self._ranks.add(folds[fact.rank or 0], fact, self._alerts)
 
     def add_hardware(self, fact: HardwareReading | Fault) -> None:
         """Fold a look at a GPU or a port, or a kernel's line of a GPU; by their own hosts' clocks.
@@ -167,64 +125,13 @@ class Fold:
         while place < len(stretch.earlier):
             self.add(stretch.step_of(stretch.earlier[place]))
             place += 1
-            if place <= _ENTRY and self._go_on(stretch.earlier[place:], last):
+            if place <= _ENTRY and self._ranks.go_on(stretch.earlier[place:], last, self._alerts):
                 break
         self.add(last)
-
-    def _go_on(self, steps: Sequence[PlainStep], last: Step) -> bool:
-        """Whether the steps before `last` could be folded at once, and so were."""
-        rank = self._ranks.get(last.rank) if last.rank is not None else None
-        if not steps or rank is None or rank.attempt != last.attempt:
-            return False
-        times = rank.carried(steps)
-        if times is None or rank.step is None or rank.step_t is None:
-            return False
-        leads = self._course.follows(rank.rank, rank.attempt)
-        if leads and not self._course.are_even(rank, times):
-            return False
-        before = (rank.step, rank.step_t)
-        self._trends.add_all(rank.attempt, rank.rank, steps, times, before, self._alerts)
-        lap = rank.go_on(steps, times, last)
-        numbers = [step.step for step in steps]
-        self._clocks.completed(rank.rank, lap, numbers, times)
-        if leads:
-            self._course.went_on(lap, steps, numbers, times, before[1])
-        return True
 
     def add_all(self, facts: Iterable[Fact]) -> None:
         for fact in facts:
             self.add(fact)
-
-    def _attempt(self, number: int) -> AttemptFold:
-        attempt = self._attempts.get(number)
-        if attempt is None:
-            attempt = self._attempts[number] = AttemptFold(number)
-        return attempt
-
-    def _add_step(self, rank: RankFold, fact: Step) -> None:
-        if fact.attempt < rank.attempt:
-            self._attempt(fact.attempt).reached(rank.rank, fact.step)
-            return
-        before = self._course.before(rank) if self._course.follows(rank.rank, fact.attempt) else None
-        lap = rank.add_step(fact)
-        if lap is None or rank.step_t is None:
-            return
-        if before is not None:
-            self._course.completed(rank, fact, lap, before)
-        self._attempt(rank.attempt).completed(rank.rank, fact.step, rank.step_t)
-        self._clocks.completed(rank.rank, lap, (fact.step,), (rank.step_t,))
-        self._trends.add(rank.rank, fact, rank.step_t, rank.timing, self._alerts)
-
-    def _add_event(self, rank: RankFold, fact: Event) -> None:
-        rank.add_event(fact)
-        self._by_logs = self._by_logs or fact.name == "log_start"
-        if fact.name == "run_start":
-            attempt = self._attempt(fact.attempt)
-            attempt.world_size = attempt.world_size or read_world_size(fact.details.get("world_size"))
-        elif fact.name == "run_end":
-            self._course.ended(rank.rank, fact.attempt)
-        elif fact.name in SAVE_EVENTS:
-            self._saves.add(fact, rank.rank, fact.t + rank.clock.shift_s, rank.step)
 
     # -- what time it is
 
@@ -233,47 +140,61 @@ class Fold:
 
         Where rank 0 is not among those that are folded – on another node – the clock of the first that is.
         """
-        first = self._ranks.get(0) or (self._ranks[min(self._ranks)] if self._ranks else None)
+        folds = self._ranks.folds
+        first = folds.get(0) or (folds[min(folds)] if folds else None)
         return t + (first.clock.shift_s if first else 0.0)
 
     def clock_of(self, rank: int | None) -> tuple[float, float | None]:
         """Seconds by which a rank's clock is carried, and by which it then leads rank 0's (or None)."""
-        known = self._ranks.get(rank) if rank is not None else None
-        return (0.0, None) if known is None else (known.clock.shift_s, self._clocks.lead_s(known.rank))
+        known = self._ranks.folds.get(rank) if rank is not None else None
+        return (0.0, None) if known is None else (known.clock.shift_s, self._ranks.clocks.lead_s(known.rank))
 
     def leads_s(self) -> dict[int, float]:
         """Seconds that each rank's host is ahead of rank 0's, by the newest steps that both completed."""
         self._settle()
-        return self._clocks.leads_s({number: rank.host for number, rank in self._ranks.items()})
+        return self._ranks.leads_s()
 
     def shifts_s(self) -> dict[int, float]:
         """Seconds by which each rank's clock is carried over its jumps."""
-        return {number: rank.clock.shift_s for number, rank in self._ranks.items()}
+        return {number: rank.clock.shift_s for number, rank in self._ranks.folds.items()}
 
     @property
     def heard_t(self) -> float | None:
         """The newest line of rank 0's host, on the carried clock; None before the first."""
-        zero = self._ranks.get(0)
-        here = [] if zero is None else [rank for rank in self._ranks.values() if rank.host == zero.host]
+        folds = self._ranks.folds
+        zero = folds.get(0)
+        here = [] if zero is None else [rank for rank in folds.values() if rank.host == zero.host]
         return max((rank.heard_t for rank in here if rank.heard_t is not None), default=None)
 
     # -- what comes out
 
     def state(self, t: float) -> RunState:
         """The run as known now, seen at `t` on rank 0's clock, carried over its jumps (see `carried`)."""
-        self._leads = self.leads_s()
-        attempts = self._shown_attempts()
+        leads = self.leads_s()
+        ranks = self._ranks
+
+        def on_zero(rank: int, t: float) -> float:
+            return t - leads.get(rank, 0.0)
+
+        run = self._without_speed(t, leads, on_zero)
+        like = comparable(ranks.attempts.values(), run, self._world_size)
+        speed = speed_of(run, self._given, ranks.trends, ranks.folds.values(), like, on_zero, self._alerts)
+        return with_state(replace(run, speed=speed), self._alerts)
+
+    def _without_speed(self, t: float, leads: Mapping[int, float], on_zero: Times) -> RunState:
+        ranks, alerts = self._ranks, self._alerts
+        attempts = self._shown_attempts(on_zero)
         current = attempts[-1].number if attempts else 0
-        ranks = [(rank, self._leads[rank.rank]) for rank in self._ranks.values() if rank.attempt == current]
-        by_logs = self._by_logs and not self._ranks_speak
-        tellers = step_tellers(ranks) if by_logs else ranks
+        here = [(rank, leads[rank.rank]) for rank in ranks.folds.values() if rank.attempt == current]
+        by_logs = not self._speakers.ranks_speak and ranks.by_logs
+        tellers = step_tellers(here) if by_logs else here
         step, last_step_t = step_clock(tellers)
-        limit = stall_limit(ranks, {rank for rank, _ in tellers}, step, last_step_t, self._alerts)
-        folded = self._attempts.get(current)
+        limit = stall_limit(here, {rank for rank, _ in tellers}, step, last_step_t, alerts)
+        folded = ranks.attempts.get(current)
         world_size = (folded.world_size if folded else None) or self._world_size
-        gpus, ports = self._hardware_shown(world_size)
-        regresses = self._course.regressed(self._leads)
-        run = RunState(
+        gpus, ports = self._hardware_shown(world_size, leads)
+        regresses = ranks.course.regressed(leads)
+        return RunState(
             run=self.run,
             t=t,
             world_size=world_size,
@@ -284,51 +205,35 @@ class Fold:
             stall_threshold_s=limit.threshold_s,
             phase=limit.phase,
             phase_since_t=limit.phase_since_t,
-            ranks={
-                rank.rank: rank.shown(lead_s) for rank, lead_s in sorted(ranks, key=lambda it: it[0].rank)
-            },
+            ranks={rank.rank: rank.shown(lead_s) for rank, lead_s in sorted(here, key=lambda it: it[0].rank)},
             attempts=attempts,
-            checkpoints=self._saves.shown(current, self._on_zero),
+            checkpoints=ranks.saves.shown(current, on_zero),
             by_logs=by_logs,
             is_part=self._is_part,
-            productive=self._course.productive(
-                t, self._alerts.effective_window_s, self._attempts, self._leads
-            ),
+            productive=ranks.course.productive(t, alerts.effective_window_s, ranks.attempts, leads),
             data_regress_total=regresses[0],
             data_regresses=regresses[1],
-            recovery=self._course.recovered(),
+            recovery=ranks.course.recovered(),
             gpus=gpus,
             ports=ports,
             not_observed=self._hardware.not_observed(),
         )
-        like = comparable(self._attempts.values(), run, self._world_size)
-        speed = speed_of(
-            run, self._given, self._trends, self._ranks.values(), like, self._on_zero, self._alerts
-        )
-        return with_state(replace(run, speed=speed), self._alerts)
 
-    def _hardware_shown(self, world_size: int | None) -> tuple[tuple[GpuState, ...], tuple[PortState, ...]]:
+    def _hardware_shown(
+        self, world_size: int | None, leads: Mapping[int, float]
+    ) -> tuple[tuple[GpuState, ...], tuple[PortState, ...]]:
         if self._hardware.is_empty:
             return (), ()
-        host_clocks = clocks_of(self._ranks.values(), self._leads)
-        places = self._standing.places(self._ranks.values(), world_size)
+        folds = self._ranks.folds.values()
+        host_clocks = clocks_of(folds, leads)
+        places = self._ranks.standing.places(folds, world_size)
         gpus = self._hardware.gpus(places, host_clocks, self._config)
         return gpus, self._hardware.ports(host_clocks, self._alerts)
 
-    def _shown_attempts(self) -> tuple[Attempt, ...]:
-        shown = (self._attempts[number].shown(self._on_zero) for number in sorted(self._attempts))
+    def _shown_attempts(self, on_zero: Times) -> tuple[Attempt, ...]:
+        folded = self._ranks.attempts
+        shown = (folded[number].shown(on_zero) for number in sorted(folded))
         attempts = tuple(attempt for attempt in shown if attempt)
         if not attempts and self._started is not None:
             return (Attempt(0, self._started),)  # run.json was written, and no rank has said anything yet
         return attempts
-
-    def _on_zero(self, rank: int, t: float) -> float:
-        return t - self._leads.get(rank, 0.0)
-
-
-def _of_no_place(fact: Fact) -> Fact:
-    """Without the process and the GPU of one rank, since it is told of all."""
-    if not isinstance(fact, Event) or _PLACES.isdisjoint(fact.details):
-        return fact
-    details = {key: value for key, value in fact.details.items() if key not in _PLACES}
-    return replace(fact, details=details)

@@ -32,8 +32,10 @@ from train_ledger.ledger import (
     positions,
     rank,
     rank_process,
+    ranks,
     recovery,
     saves,
+    speakers,
     starts,
 )
 from train_ledger.ledger.fold import Fold
@@ -55,7 +57,8 @@ from train_ledger.ledger.trends import (
 __all__ = ["MemoError", "code_version", "from_plain", "put_down", "take_up", "to_plain"]
 
 _MODULES: tuple[ModuleType, ...] = (
-    *(attempts, clock, facts, fold, host_clocks, losses, pace, phases, rank, rank_process, saves, starts),
+    *(attempts, clock, facts, fold, host_clocks, losses, pace, phases, saves, starts),
+    *(rank, rank_process, ranks, speakers),
     *(course, effective, positions, recovery),
     *(clocks, counters, gpu, hardware, kernel, port, recent, standing),
     *(figures, fragmentation, grad_norms, mfu, own_work, rank_trends, run_trends, slots, stages),
