@@ -44,9 +44,17 @@ def kept_picture(run_dir: RunDir, incident: object) -> Picture | None:
         return None
     try:
         kept = read_small(_picture(run_dir, incident), limit_bytes=_LARGEST_BYTES)
-        return msgspec.json.decode(kept, type=Picture)
+        picture = msgspec.json.decode(kept, type=Picture)
     except (OSError, msgspec.DecodeError):
         return None
+    return picture if _is_sound(picture) else None
+
+
+def _is_sound(picture: Picture) -> bool:
+    """Whether every edge leads from a node to a node: who wrote the file may not have been a keeper."""
+    graph = picture.graph
+    places = range(len(graph.nodes)) if graph else range(0)
+    return graph is None or all(it.start in places and it.end in places for it in graph.edges)
 
 
 def _keep_picture(path: Path, picture: Picture | None) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from html.parser import HTMLParser
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dash.page.read import Read
 from dash.page.views import HOSTILE, healthy, hung
 from dash.states import T0, running
 from train_ledger.dash.page.document import document
@@ -15,20 +15,6 @@ from train_ledger.dash.page.markup import Safe, element
 from train_ledger.dash.page.parts import parts
 from train_ledger.dash.page.view import PageView
 from train_ledger.ledger.state import RankState, RunState
-
-
-class Read(HTMLParser):
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.text = ""
-        self.feed(html)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
 
 
 def test_what_is_wrong_comes_before_how_it_stands() -> None:

@@ -1,0 +1,23 @@
+"""What the keeper writes down stays at hand for the page, of incidents further back than of all else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from train_ledger.run_dir import RunDir
+from train_ledger.watch.book import Book
+from train_ledger.watch.console import Console
+
+
+def a_book(folder: Path) -> Book:
+    return Book(RunDir(folder), Console(lambda _: None), lambda: 1000.0)
+
+
+def test_a_busy_run_does_not_push_out_what_was_found_of_an_incident(tmp_path: Path) -> None:
+    book = a_book(tmp_path)
+    book.record("verdict", incident="one", place=None, diagnosis={})
+    for step in range(300):
+        book.record("state_changed", state="running", before="stalled", step=step, attempt=0, move=None)
+    assert all(entry["kind"] == "state_changed" for entry in book.tail)
+    assert [entry["kind"] for entry in book.of_incidents] == ["verdict"]
+    assert [entry["kind"] for entry in a_book(tmp_path).of_incidents] == ["verdict"]
