@@ -40,7 +40,9 @@ class Stream:
         self._open += 1
         sent: dict[str, str] = {}
         try:
-            while not (self._ending.is_set() or await request.is_disconnected()):
+            is_over = False
+            while not (is_over or await request.is_disconnected()):
+                is_over = self._ending.is_set()  # what was found out last is still shown
                 t, made = parts()
                 changed = {name: html for name, html in made.items() if sent.get(name) != html}
                 sent.update(changed)
