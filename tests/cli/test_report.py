@@ -113,3 +113,34 @@ def test_a_run_that_is_named_twice_is_not_counted_twice(run: Path, tmp_path_fact
     told = _report(run, link, *WHEN)
     assert (told.exit_code, told.stdout) == (2, "")
     assert f"{link}: is named twice, as {run}, too; name each run once" in told.stderr
+
+
+def test_one_of_several_that_cannot_be_read_is_named_and_the_others_are_reported_on(
+    run: Path, tmp_path: Path
+) -> None:
+    broken, unset = tmp_path / "broken", tmp_path / "unset"
+    (broken / "ledger" / "journal.jsonl").mkdir(parents=True)
+    unset.mkdir()
+    (unset / "train-ledger.toml").write_text("[cost]\ncurrency = 7\n")
+    told = _report(broken, run, unset, "--since", "1d", *WHEN)
+    assert told.exit_code == 2
+    assert told.stdout.startswith("1 of 3 runs, 2 could not be read, 2027-01-16 to 2027-01-17: 2 alerts")
+    assert "time and money – r42" in told.stdout
+    assert f"- {broken}: {broken}/ledger/journal.jsonl: cannot be read" in told.stdout
+    assert f"- {unset}: {unset}/train-ledger.toml: " in told.stdout
+    answer = json.loads(_report(broken, run, "--since", "1d", *WHEN, "--json").stdout)
+    assert [it["run"] for it in answer["runs"]] == ["r42"]
+    assert [it["file"] for it in answer["unreadable"]] == [str(broken)]
+
+
+def test_where_none_can_be_read_nothing_is_said_of_them(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name / "ledger" / "journal.jsonl").mkdir(parents=True)
+    told = _report(tmp_path / "a", tmp_path / "b", *WHEN)
+    assert (told.exit_code, "0 of 2 runs, 2 could not be read" in told.stdout) == (2, True)
+
+
+def test_one_alone_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "ledger" / "journal.jsonl").mkdir(parents=True)
+    told = _report(tmp_path, *WHEN)
+    assert (told.exit_code, told.stdout, told.stderr.count("\n")) == (2, "", 1)

@@ -15,6 +15,8 @@ from train_ledger.cli.options import At, Html, Json, Output, moment
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from train_ledger.answer import Unreadable
+    from train_ledger.config import Config
     from train_ledger.run_dir import RunDir
 
 __all__ = ["report"]
@@ -38,13 +40,14 @@ def report(
 
     The alerts that woke nobody, by host: how often, how long, more or fewer than before; the pages; the
     effective training time and what the rest cost. From the journals, for the meeting once a week.
+    One of several runs that cannot be read is named, the others are reported on, and the exit status is 2.
 
     \b
     Example:
       train-ledger report runs/r42 --since 7d
       train-ledger report runs/r41 runs/r42 --since 24h --html monday.html
     """
-    from train_ledger import config, render
+    from train_ledger import render
     from train_ledger.answer import to_json
     from train_ledger.cli.output import show, show_report, write_document, write_page
     from train_ledger.ops.markdown import markdown_of
@@ -55,7 +58,8 @@ def report(
     since_t = _since(since, until_t)
     folders = [RunDir.existing(run) for run in runs]
     _want_each_once(folders)
-    found = weekly([(folder, config.load(folder)) for folder in folders], since_t, until_t)
+    settings, unreadable = _with_settings(folders)
+    found = weekly(settings, since_t, until_t, unreadable)
     told = report_of_weekly(found)
     title = str(runs[0]) if len(runs) == 1 else f"{len(runs)} runs"
     if output is not None:
@@ -66,7 +70,23 @@ def report(
         show(render.as_json(to_json(found)))
     elif output is None:
         show_report(told)
-    return ExitCode.NOTHING_WRONG
+    return ExitCode.BAD_INPUT if found.unreadable else ExitCode.NOTHING_WRONG
+
+
+def _with_settings(folders: Sequence[RunDir]) -> tuple[list[tuple[RunDir, Config]], list[Unreadable]]:
+    """The runs with their configurations, and those of several whose configuration cannot be used."""
+    from train_ledger import config
+    from train_ledger.answer import Unreadable
+
+    runs, unreadable = [], []
+    for folder in folders:
+        try:
+            runs.append((folder, config.load(folder)))
+        except config.ConfigError as error:
+            if len(folders) == 1:
+                raise
+            unreadable.append(Unreadable(str(folder.path), str(error)))
+    return runs, unreadable
 
 
 def _want_each_once(folders: Sequence[RunDir]) -> None:

@@ -23,9 +23,9 @@ _SHOWN_DAYS = 14
 
 def report_of_weekly(weekly: Weekly) -> Report:
     """A section a question: what it cost, what to see to by day, what woke people, when, and what to read."""
-    sections: list[Section] = []
+    sections = points("not read", (f"{it.file}: {it.why}" for it in weekly.unreadable))
     for run in weekly.runs:
-        of = f" – {run.run}" if len(weekly.runs) > 1 else ""
+        of = f" – {run.run}" if len(weekly.runs) + len(weekly.unreadable) > 1 else ""
         sections += pairs(f"time and money{of}", _time(run))
         sections += points(f"to see to by day{of}", map(_line, run.of_level("record")))
         sections += points(f"pages{of}", map(_line, run.of_level("page")))
@@ -39,8 +39,14 @@ def _verdict(weekly: Weekly) -> str:
     pages = sum(it.times for run in weekly.runs for it in run.of_level("page"))
     on_record = f"{_many(sum(it.times for it in records), 'alert')} on record"
     what = f"{on_record} in {_many(len(records), 'matter')}, {_many(pages, 'page')}"
-    of = weekly.runs[0].run if len(weekly.runs) == 1 else f"{len(weekly.runs)} runs"
-    return f"{of}, {_day(weekly.since_t)} to {_day(weekly.until_t)}: {what}{_lost(weekly.runs)}"
+    return f"{_of(weekly)}, {_day(weekly.since_t)} to {_day(weekly.until_t)}: {what}{_lost(weekly.runs)}"
+
+
+def _of(weekly: Weekly) -> str:
+    """Which runs the figures are of."""
+    if unread := len(weekly.unreadable):
+        return f"{len(weekly.runs)} of {len(weekly.runs) + unread} runs, {unread} could not be read"
+    return weekly.runs[0].run if len(weekly.runs) == 1 else f"{len(weekly.runs)} runs"
 
 
 def _many(count: int, what: str) -> str:
@@ -53,7 +59,9 @@ def _lost(runs: Sequence[RunWeek]) -> str:
 
 
 def _tone(weekly: Weekly) -> Tone:
-    return "trouble" if any(run.matters for run in weekly.runs) else "fine"
+    if any(run.matters for run in weekly.runs):
+        return "trouble"
+    return "unsure" if weekly.unreadable else "fine"
 
 
 def _time(run: RunWeek) -> Iterable[tuple[str, str | None]]:

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from train_ledger.answer import Unreadable
 from train_ledger.config import Config
 from train_ledger.headway import counted
-from train_ledger.ledger import journal
+from train_ledger.ledger import JournalError, journal
 from train_ledger.ledger.accounts import Accounts
 from train_ledger.ops.account import account
 from train_ledger.ops.postmortem.recoveries import with_journal
 from train_ledger.ops.weekly.firings import firings_of
 from train_ledger.ops.weekly.matters import Matter, matters_of
-from train_ledger.run_dir import RunDir
+from train_ledger.run_dir import RunDir, RunDirError
 
 __all__ = ["RunWeek", "Weekly", "weekly"]
 
@@ -55,21 +56,36 @@ class RunWeek:
 
 @dataclass(frozen=True, slots=True)
 class Weekly:
-    """The report on some runs from `since_t` to `until_t` (unix seconds)."""
+    """The report on some runs from `since_t` to `until_t` (unix seconds); and which could not be read."""
 
     since_t: float
     until_t: float
     runs: tuple[RunWeek, ...]
+    unreadable: tuple[Unreadable, ...] = ()
 
 
-def weekly(runs: Sequence[tuple[RunDir, Config]], since_t: float, until_t: float) -> Weekly:
-    """Read the journals and accounts of the runs.
+def weekly(
+    runs: Sequence[tuple[RunDir, Config]],
+    since_t: float,
+    until_t: float,
+    unreadable: Sequence[Unreadable] = (),
+) -> Weekly:
+    """Read the journals and accounts of the runs; `unreadable` are those that could not even be begun.
 
-    Raises RunDirError where run.json or the signals of one cannot be used, JournalError where its journal
-    cannot be read.
+    One of several that cannot be read is named, and the others are reported on. For one alone it raises
+    RunDirError where run.json or the signals cannot be used, JournalError where the journal cannot be read,
+    OSError where the system refuses a file.
     """
-    every = counted(runs, "reading runs", "runs") if len(runs) > 1 else runs
-    return Weekly(since_t, until_t, tuple(_of_run(run, config, since_t, until_t) for run, config in every))
+    found, unread = [], [*unreadable]
+    is_alone = len(runs) + len(unread) == 1
+    for run, config in runs if is_alone else counted(runs, "reading runs", "runs"):
+        try:
+            found.append(_of_run(run, config, since_t, until_t))
+        except (OSError, RunDirError, JournalError) as error:
+            if is_alone:
+                raise
+            unread.append(Unreadable(str(run.path), str(error)))
+    return Weekly(since_t, until_t, tuple(found), tuple(unread))
 
 
 def _of_run(run_dir: RunDir, config: Config, since_t: float, until_t: float) -> RunWeek:
