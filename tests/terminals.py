@@ -113,7 +113,8 @@ class Screen:
 
 
 class Terminal:
-    """A program in a terminal of its own; `screen` is what stands there, `said` all that was written.
+    """A program in a terminal of its own; `screen` is what stands there, `said` all that was written,
+    `fd` the side of it where a person sits.
 
     Its standard output goes elsewhere where that is named. It is ended with the context.
     """
@@ -128,7 +129,7 @@ class Terminal:
     ) -> None:
         self.screen = Screen(columns, rows)
         self.said = b""
-        self._mine, its = pty.openpty()
+        self.fd, its = pty.openpty()
         self._size(its, columns, rows)
         self.process = subprocess.Popen(
             command,
@@ -146,7 +147,7 @@ class Terminal:
     def __exit__(self, *_: object) -> None:
         self.process.kill()
         self.process.wait()
-        os.close(self._mine)
+        os.close(self.fd)
 
     @staticmethod
     def _size(terminal: int, columns: int, rows: int) -> None:
@@ -154,17 +155,17 @@ class Terminal:
 
     def resize(self, columns: int, rows: int) -> None:
         self.screen.resize(columns, rows)
-        self._size(self._mine, columns, rows)
+        self._size(self.fd, columns, rows)
 
     def type(self, keys: bytes) -> None:
-        os.write(self._mine, keys)
+        os.write(self.fd, keys)
 
     def read(self, timeout_s: float = 0.1) -> bool:
         """Take what was written meanwhile; False at the end."""
-        if not select.select([self._mine], [], [], timeout_s)[0]:
+        if not select.select([self.fd], [], [], timeout_s)[0]:
             return True
         try:
-            data = os.read(self._mine, 65536)
+            data = os.read(self.fd, 65536)
         except OSError:  # nobody has it open any more
             return False
         self.said += data

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
-import subprocess
-import sys
+import shutil
+import termios
 import time
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+from terminals import Terminal, train_ledger
 from train_ledger.cli import app
 from train_ledger.run_dir import RunDir
 
@@ -61,32 +60,69 @@ def test_wrong_usage_is_told_in_a_line(arguments: list[str], why: str) -> None:
     assert why in done.stderr
 
 
+def test_shown_once_it_ends_with_the_status_of_what_stands_first(run_dir: RunDir) -> None:
+    assert CliRunner().invoke(app, ["top", str(run_dir.path), "--once"]).exit_code == 0
+    (run_dir.path / "train-ledger.toml").write_text("[alerts]\nstall_floor_s = 1\n")
+    for rank in range(2):
+        lines = run_dir.signals_of(rank).read_text().replace('"step_time_s": 1.0', '"step_time_s": 0.01')
+        old = [line for line in lines.splitlines() if json.loads(line)["t"] < time.time() - 30]
+        run_dir.signals_of(rank).write_text("".join(f"{line}\n" for line in old))
+    stalled = CliRunner().invoke(app, ["top", str(run_dir.path), "--json"])
+    assert (json.loads(stalled.stdout)["tone"], stalled.exit_code) == ("trouble", 1)
+    for rank in range(2):
+        run_dir.signals_of(rank).unlink()
+    assert CliRunner().invoke(app, ["top", str(run_dir.path)]).exit_code == 3
+
+
+def step(run_dir: RunDir, number: int) -> None:
+    for rank in range(2):
+        with run_dir.signals_of(rank).open("a") as file:
+            file.write(json.dumps({"t": time.time(), "step": number, "rank": rank, "loss": 2.0}) + "\n")
+
+
 @pytest.mark.slow
-def test_in_a_terminal_it_goes_on_until_it_is_interrupted(run_dir: RunDir) -> None:
-    mine, its = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "train_ledger", "top", str(run_dir.path), "--every-s", "0.2"],
-        stdin=its,
-        stdout=its,
-        stderr=subprocess.PIPE,
-        env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "120", "LINES": "40"},
-        start_new_session=True,
-    )
-    os.close(its)
-    seen = b""
-    deadline = time.monotonic() + 30
-    try:
-        while b"step 60" not in seen and b"60" not in seen[-4000:] and time.monotonic() < deadline:
-            seen += os.read(mine, 65536)
-        with run_dir.signals_of(0).open("a") as file:
-            file.write(json.dumps({"t": time.time(), "step": 61, "rank": 0, "loss": 2.0}) + "\n")
-        with run_dir.signals_of(1).open("a") as file:
-            file.write(json.dumps({"t": time.time(), "step": 61, "rank": 1, "loss": 2.0}) + "\n")
-        while b"step 61" not in seen and time.monotonic() < deadline:
-            seen += os.read(mine, 65536)
-        assert b"step 61" in seen
-        process.send_signal(2)
-        assert process.wait(timeout=10) == 0
-    finally:
-        process.kill()
-        os.close(mine)
+def test_in_a_terminal_it_follows_the_run_and_the_size_until_q(run_dir: RunDir) -> None:
+    with Terminal(train_ledger("top", run_dir.path, "--every-s", "0.2"), columns=120, rows=40) as terminal:
+        screen = terminal.screen
+        terminal.until(lambda: "step 60" in screen.text)
+        assert (screen.is_alternate, screen.shows_cursor) == (True, False)
+        step(run_dir, 61)
+        terminal.until(lambda: "step 61" in screen.text)
+        terminal.resize(40, 20)
+        terminal.until(lambda: "q quits" in screen.text)
+        assert screen.text.startswith("r42  nothing wrong: step 61")
+        shutil.rmtree(run_dir.path)
+        terminal.until(lambda: "cannot be read any more" in screen.text)
+        terminal.type(b"q")
+        assert terminal.end() == 0
+        assert (screen.text, screen.is_alternate, screen.shows_cursor) == ("", False, True)
+
+
+@pytest.mark.slow
+def test_ctrl_c_leaves_the_terminal_as_it_was(run_dir: RunDir) -> None:
+    with Terminal(train_ledger("top", run_dir.path)) as terminal:
+        before = termios.tcgetattr(terminal.fd)
+        terminal.until(lambda: "q quits" in terminal.screen.text)
+        assert termios.tcgetattr(terminal.fd) != before
+        terminal.type(b"\x03")
+        assert terminal.end() == 0
+        assert termios.tcgetattr(terminal.fd) == before
+        assert (terminal.screen.text, terminal.screen.shows_cursor) == ("", True)
+
+
+@pytest.mark.slow
+def test_a_run_that_has_not_begun_is_followed_from_its_first_line_on(tmp_path: Path) -> None:
+    run = RunDir(tmp_path)
+    run.signals.mkdir()
+    run.run_json.write_text(json.dumps({"run": "r43", "world_size": 2}))
+    with Terminal(train_ledger("top", run.path, "--every-s", "0.2")) as terminal:
+        terminal.until(lambda: "nothing was heard of this run yet" in terminal.screen.text)
+        step(run, 1)
+        terminal.until(lambda: "step 1" in terminal.screen.text)
+
+
+def test_a_terminal_that_cannot_go_back_is_shown_it_once(run_dir: RunDir) -> None:
+    with Terminal(train_ledger("top", run_dir.path), environment={"TERM": "dumb"}) as terminal:
+        assert terminal.end() == 0
+        assert b"\x1b" not in terminal.said
+        assert terminal.screen.lines[0].startswith("r42  nothing wrong: step 60")

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from rich.console import Console
 
-from dash.page.views import HOSTILE, healthy, hung
+from dash.page.views import HOSTILE, healthy, hung, stall
 from train_ledger.dash.page import PageView
 from train_ledger.dash.page.rank_rows import rank_rows
 from train_ledger.watch.top import screen, worst_first_of
 
 
-def shown(view: PageView, ranks: int = 8, width: int = 140) -> list[str]:
-    console = Console(width=width, no_color=True)
+def shown(view: PageView, ranks: int = 8, width: int = 140, height: int | None = None) -> list[str]:
+    """What stands on a screen; of a limited `height` where it is given."""
+    console = Console(width=width, height=height, no_color=True)
     with console.capture() as capture:
-        console.print(screen(view, ranks=ranks))
+        console.print(screen(view, ranks=ranks, foot="q quits", fits=height is not None))
     return [line.rstrip() for line in capture.get().splitlines()]
 
 
@@ -32,6 +34,7 @@ def test_a_run_that_goes_well() -> None:
     assert lines[0].startswith("r42  nothing wrong: step 100")
     assert any("tokens/s" in line for line in lines)
     assert any("400" in line and "40.0 %" in line for line in lines)
+    assert "not told: GPU memory, saved" in lines
     assert "no alert holds" in lines
 
 
@@ -60,6 +63,54 @@ def test_a_narrow_terminal_loses_no_rank() -> None:
     assert sum(line.split()[:1] == [str(rank)] for line in lines for rank in range(4)) == 4
     assert max(map(len, lines)) <= 60
     assert "tokens/s" in " ".join(lines)
+
+
+@pytest.mark.parametrize(("width", "height"), [(40, 20), (80, 24), (200, 60)])
+def test_nothing_but_ranks_is_left_out_of_a_small_terminal(width: int, height: int) -> None:
+    lines = shown(with_work(hung(ranks=64), {}), ranks=40, width=width, height=height)
+    assert len(lines) <= height
+    assert max(map(len, lines)) <= width
+    assert lines[0].startswith("r42  culprit: rank 5")
+    assert any(line.startswith("page   TrainingStepStalled") for line in lines)
+    assert "not observed: 3 × not JSON" in lines
+    assert lines[-1] == "q quits"
+    listed = [line.split()[0] for line in lines if line[:4].strip().isdigit()]
+    assert listed[0] == "5"
+    assert len(listed) >= 3
+
+
+def test_of_many_alerts_those_that_fit() -> None:
+    alerts = tuple(replace(stall(), name=f"Alert{number}") for number in range(12))
+    lines = shown(replace(hung(), alerts=alerts), width=80, height=24)
+    assert len(lines) <= 24
+    assert "and 9 more" in lines
+
+
+def test_what_to_run_next_stands_below_the_verdict_and_can_be_copied() -> None:
+    lines = shown(hung())
+    assert lines[1:3] == ["next: see what rank 5 waits for", "  py-spy dump --pid 1005 && echo '<done>'"]
+
+
+def test_how_old_the_data_is() -> None:
+    view = healthy()
+    late = replace(view, state=replace(view.state, t=view.state.t + 75))
+    assert "1 min 15 s ago" in " ".join(shown(late))
+
+
+def test_a_run_that_cannot_be_read_any_more_says_why() -> None:
+    view = healthy()
+    lost = replace(view, state=replace(view.state, unreadable="runs/r42: No such file or directory"))
+    assert "cannot be read any more: runs/r42: No such file or directory" in shown(lost)
+
+
+def test_figures_are_never_cut_words_are() -> None:
+    work = with_work(hung(), {rank: 1.25 + rank for rank in range(8)})
+    lines = shown(work, width=80, height=24)
+    (culprit,) = [line for line in lines if line.split()[:1] == ["5"]]
+    assert "1 min 37 s" in culprit
+    assert "51,299" in culprit
+    assert "6.25 s" in culprit
+    assert "culprit" in culprit
 
 
 def test_equal_words_keep_their_order() -> None:

@@ -20,7 +20,7 @@ from train_ledger.headway import Headway, Unit, heard_by
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-__all__ = ["Bar", "Lines", "amount", "clear_bar", "end_bar", "listening", "with_progress"]
+__all__ = ["Bar", "Lines", "amount", "clear_bar", "end_bar", "is_in_front", "listening", "with_progress"]
 
 _SHOWN_FROM_S = 0.5
 _EVERY_S = 0.1
@@ -83,10 +83,10 @@ def _can_go_back() -> bool:
     return os.environ.get("TERM") not in ("dumb", "unknown")
 
 
-def _is_in_front(stream: TextIO) -> bool:
+def is_in_front(fd: int) -> bool:
     """Whether the terminal is this process's to draw on, which it is not behind `&`."""
     try:
-        return os.tcgetpgrp(stream.fileno()) == os.getpgrp()
+        return os.tcgetpgrp(fd) == os.getpgrp()
     except OSError:  # it is nobody's controlling terminal
         return True
 
@@ -130,7 +130,7 @@ class Bar:
         self._ended = True
 
     def _draw(self) -> None:
-        if not _is_in_front(self._stream):
+        if not is_in_front(self._stream.fileno()):
             return
         if self._progress is None:
             if all(it.is_over for it in self._untold.values()):
