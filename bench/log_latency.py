@@ -201,7 +201,7 @@ def line_by(logger: SignalLogger) -> Log:
 @contextmanager
 def logger_in(folder: Path, queue_lines: int = 20_000) -> Iterator[SignalLogger]:
     logger = SignalLogger(folder, rank=0, attempt=0, queue_lines=queue_lines)
-    logger._complained.add("file")  # that it cannot be written is known here
+    logger._complaints._known.add("file")  # that it cannot be written is known here
     try:
         yield logger
     finally:
