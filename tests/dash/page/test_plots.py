@@ -13,6 +13,7 @@ from dash.page.histories import KEPT, Kept, restarted
 from dash.page.views import healthy
 from train_ledger.dash.page import RunPage, app
 from train_ledger.dash.page.plots import plotly_marker, plotly_script
+from train_ledger.facts import HardwareReading
 from train_ledger.ledger.history import History
 
 
@@ -85,6 +86,29 @@ def test_where_all_ranks_are_alike_none_stands_out() -> None:
     assert work["high"] > work["low"]
     (clock,) = asked("/api/strips")["gpus"]
     assert clock["names"] == ["n0 0"]
+
+
+def test_what_is_the_same_everywhere_has_the_colour_of_no_trouble() -> None:
+    (work,) = asked("/api/strips", Kept(restarted(slow=-1)))["ranks"]
+    assert set(base64.b64decode(work["cells"])) == {1}
+    (clock,) = asked("/api/strips")["gpus"]
+    assert set(base64.b64decode(clock["cells"])) == {255}
+    assert clock["low_is_worse"]
+    assert not work["low_is_worse"]
+
+
+def test_of_many_gpus_the_one_whose_clock_is_low_stands_out() -> None:
+    history = History()
+    for t in range(50):
+        for gpu in range(128):
+            clock = {"DCGM_FI_DEV_SM_CLOCK": 900.0 if gpu == 77 else 1980.0}
+            history.add_hardware(HardwareReading(1e9 + t, "n0", gpu=gpu, values=clock))
+    (strip,) = asked("/api/strips", Kept(history))["gpus"]
+    cells = base64.b64decode(strip["cells"])
+    rows = {name: cells[row * strip["columns"]] for row, name in enumerate(strip["names"])}
+    assert rows.pop("n0 77") == 1
+    assert set(rows.values()) == {255}
+    assert strip["extreme"] == ["n0 77"]
 
 
 def test_a_thousand_ranks_are_no_more_than_a_screen_can_show() -> None:

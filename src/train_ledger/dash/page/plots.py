@@ -165,6 +165,7 @@ def _strip(strip: Strip) -> Mapping[str, Any]:
         "columns": strip.cells.shape[1],
         "names": list(strip.names),
         "extreme": list(strip.extreme),
+        "low_is_worse": strip.low_is_worse,
         "low": low,
         "high": high,
         "cells": base64.b64encode(levels.tobytes()).decode("ascii"),
@@ -175,9 +176,12 @@ def _ends(strip: Strip) -> tuple[float, float]:
     """Between these the colours are spread.
 
     One cell far off must not make all others look alike, nor a thousandth of a second look like trouble: they
-    are a tenth of the middle apart at least.
+    are a tenth of the middle apart at least, and what is the same everywhere lies at the end that is no
+    trouble.
     """
     told = strip.cells[~np.isnan(strip.cells)]
     low, middle, high = (float(it) for it in np.quantile(told, (0.01, 0.5, 0.99)))
     margin = abs(middle) * _NARROWEST / 2
-    return (low, high) if high - low > 2 * margin else (middle - margin, middle + margin)
+    if high - low > 2 * margin:
+        return low, high
+    return (high - 2 * margin, high) if strip.low_is_worse else (low, low + 2 * margin)

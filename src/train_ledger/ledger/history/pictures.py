@@ -121,7 +121,8 @@ class Strip:
     """One field of every rank, or GPU: a row each, in their order, and a column for `width` steps or seconds.
 
     `cells` are the means, nan where nothing was told, of the shape (rows, columns); `base` is the step, or
-    time, of the first column. `extreme` are the rows whose newest figures are the highest, at most eight.
+    time, of the first column. `extreme` are the rows whose newest figures are the highest, at most eight;
+    the lowest, where `low_is_worse`.
     """
 
     field: str
@@ -130,6 +131,7 @@ class Strip:
     width: int
     cells: NDArray[np.float64]
     extreme: Sequence[str] = ()
+    low_is_worse: bool = False
 
 
 def strips(history: History) -> tuple[Strip, ...]:
@@ -146,6 +148,7 @@ def gpu_strips(history: History) -> tuple[Strip, ...]:
 _EXTREME = 8
 _NEWEST = 8
 _CLEARLY = 0.05
+_LOW_IS_WORSE = frozenset({"DCGM_FI_DEV_SM_CLOCK"})
 
 
 def _strips(rows: Rows, fields: Sequence[str], order: Callable[[str], Any]) -> Iterable[Strip]:
@@ -155,7 +158,9 @@ def _strips(rows: Rows, fields: Sequence[str], order: Callable[[str], Any]) -> I
     for place, name in enumerate(fields):
         cells = means[place][by_name]
         if cells.size and not np.isnan(cells).all():
-            yield Strip(name, names, rows.base, rows.width, cells, _extreme(names, cells))
+            is_low = name in _LOW_IS_WORSE
+            extreme = _extreme(names, -cells if is_low else cells)
+            yield Strip(name, names, rows.base, rows.width, cells, extreme, is_low)
 
 
 def _extreme(names: Sequence[str], cells: NDArray[np.float64]) -> list[str]:

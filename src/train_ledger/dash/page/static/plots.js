@@ -28,7 +28,7 @@ const MARKS = {
   run_start: "start", run_end: "end", ckpt_failed: "save failed", exception: "exception", xid: "XID",
   watchdog_timeout: "watchdog", oom: "out of memory", killed: "killed", nccl_error: "NCCL error",
 };
-const EVERY_MS = 5000;
+const [SOONEST_MS, LATEST_MS] = [5000, 60_000];
 const CURVE_POINTS = 700;
 const room = document.getElementById("curves");
 const strips = document.getElementById("strips");
@@ -45,6 +45,8 @@ const sight = new IntersectionObserver((changes) => {
 let range = null;
 let plotly = null;
 let asking = false;
+let askAgain = false;
+let due = 0;
 
 function colour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -153,8 +155,11 @@ function zoomed(change) {
 }
 
 async function refresh() {
+  if (asking) askAgain = true;
   if (asking || document.hidden) return;
   asking = true;
+  clearTimeout(due);
+  let pauseMs = SOONEST_MS;
   try {
     const asked = new URLSearchParams({ points: String(CURVE_POINTS) });
     if (range !== null) { asked.set("first", String(Math.floor(range[0]))); asked.set("last", String(Math.ceil(range[1]))); }
@@ -174,11 +179,21 @@ async function refresh() {
     }
     said(answer, told.length);
     await refreshStrips();
+    if (answer.read === null) pauseMs = Math.min(LATEST_MS, Math.max(SOONEST_MS, pointMs(answer)));
   } catch {
     read.textContent = "not to be had right now";
   } finally {
     asking = false;
+    if (askAgain) pauseMs = 0;
+    askAgain = false;
+    due = setTimeout(refresh, pauseMs);
   }
+}
+
+// Of a long run the next point comes after minutes: what is drawn would be fetched again and again for nothing.
+function pointMs(answer) {
+  const times = (answer.attempts.at(-1)?.times ?? []).filter((t) => t !== null);
+  return times.length < 2 ? 0 : (1000 * (times.at(-1) - times[0])) / (times.length - 1);
 }
 
 function said(answer, count) {
@@ -227,12 +242,12 @@ function drawStrip(strip, what, place) {
   const image = context.createImageData(strip.columns, strip.rows);
   const cells = Uint8Array.from(atob(strip.cells), (letter) => letter.charCodeAt(0));
   const dark = matchMedia("(prefers-color-scheme: dark)").matches;
-  for (let at = 0; at < cells.length; at += 1) paint(image.data, 4 * at, cells[at], dark);
+  for (let at = 0; at < cells.length; at += 1) paint(image.data, 4 * at, cells[at], dark, strip.low_is_worse);
   context.putImageData(image, 0, 0);
   const shown = (value) => (strip.unit === "bytes" ? `${(value / 2 ** 30).toFixed(1)} GiB`
     : `${Number(value.toPrecision(3))}${strip.unit ? ` ${strip.unit}` : ""}`);
   const ends = `${shown(strip.low)} … ${shown(strip.high)}`;
-  const outliers = strip.extreme.length > 0 ? `highest now: ${what}${what && strip.extreme.length > 1 ? "s" : ""} ${strip.extreme.join(", ")}` : "none stands out";
+  const outliers = strip.extreme.length > 0 ? `${strip.low_is_worse ? "lowest" : "highest"} now: ${what}${what && strip.extreme.length > 1 ? "s" : ""} ${strip.extreme.join(", ")}` : "none stands out";
   note.textContent = `${ends}; ${outliers}`;
   canvas.setAttribute("role", "img");
   canvas.setAttribute("aria-label", `${box.querySelector("figcaption").textContent}: ${note.textContent}`);
@@ -245,9 +260,9 @@ function drawStrip(strip, what, place) {
   };
 }
 
-function paint(data, at, level, dark) {
+function paint(data, at, level, dark, lowIsWorse) {
   if (level === 0) { data[at + 3] = 0; return; }
-  const share = (level - 1) / 254;
+  const share = lowIsWorse ? (255 - level) / 254 : (level - 1) / 254;
   const low = dark ? [30, 42, 54] : [232, 238, 243];
   const high = dark ? [255, 176, 92] : [176, 58, 20];
   for (let place = 0; place < 3; place += 1) data[at + place] = low[place] + share * (high[place] - low[place]);
@@ -259,5 +274,4 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
   for (const entry of drawn.values()) entry.text = "";
   refresh();
 });
-setInterval(refresh, EVERY_MS);
 refresh();
