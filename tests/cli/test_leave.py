@@ -95,7 +95,7 @@ def test_a_reader_that_leaves_ends_us_quietly() -> None:
         assert process.stdout.readline() == b"a line\n"
         process.stdout.close()
         assert process.stderr.read() == b""
-        assert process.wait(20) == 130
+        assert process.wait(90) == 130
 
 
 def test_a_reader_that_left_before_the_last_buffer_too() -> None:
@@ -114,7 +114,7 @@ def test_ctrl_c_from_a_terminal() -> None:
         assert process.stdout.readline() == b"up\n"
         process.send_signal(2)
         assert process.stderr.read() == b""
-        assert process.wait(20) == 130
+        assert process.wait(90) == 130
 
 
 def test_a_terminal_without_utf8_gets_its_answer() -> None:
@@ -128,14 +128,14 @@ def test_a_terminal_without_utf8_gets_its_answer() -> None:
         },
         check=False,
     )
-    assert (ended.returncode, ended.stdout) == (1, b"rank 3 \\u2013 0\n")
+    assert (ended.returncode, ended.stdout) == (1, b"rank 3 - 0\n")
 
 
 def _shell(arguments: str, *, cwd: Path) -> subprocess.CompletedProcess[str]:
     """`train-ledger` with the redirections of a shell."""
     command = f"{sys.executable} -m train_ledger {arguments}"
     shell = ["sh", "-c", command]
-    return subprocess.run(shell, capture_output=True, text=True, timeout=60, check=False, cwd=cwd)
+    return subprocess.run(shell, capture_output=True, text=True, timeout=180, check=False, cwd=cwd)
 
 
 @pytest.mark.parametrize(
@@ -195,15 +195,15 @@ def test_ctrl_c_after_the_answer_changes_nothing() -> None:
 
 
 def test_who_is_terminated_takes_along_what_it_started(tmp_path: Path) -> None:
-    launcher = f"sh -c 'echo $$ > {tmp_path}/pid; exec sleep 60' {{host}} {{argv}}"
+    launcher = f"sh -c 'echo $$ > {tmp_path}/pid; exec sleep 600' {{host}} {{argv}}"
     command = [sys.executable, "-m", "train_ledger", "stacks", "--launcher", launcher, "--hosts", "a"]
     asked = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    for _ in range(600):
+    for _ in range(2400):
         if (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().endswith("\n"):
             break
         time.sleep(0.05)
     asked.terminate()
-    _, said = asked.communicate(timeout=30)
+    _, said = asked.communicate(timeout=120)
     assert (asked.returncode, said) == (-signal.SIGTERM, b"")
     with pytest.raises(ProcessLookupError):
         os.kill(int((tmp_path / "pid").read_text()), 0)

@@ -5,7 +5,6 @@ The verbs are thin, and each loads the rooms that it needs when it runs: `--help
 
 from __future__ import annotations
 
-import io
 import sys
 from typing import Annotated, Any
 
@@ -41,6 +40,7 @@ from train_ledger.cli.report import report
 from train_ledger.cli.respond import respond
 from train_ledger.cli.runbook import runbook
 from train_ledger.cli.slow import slow
+from train_ledger.cli.spelling import can_be_written
 from train_ledger.cli.stacks import stacks
 from train_ledger.cli.top import top
 from train_ledger.cli.trace import trace_breakdown, trace_diff
@@ -156,6 +156,6 @@ def main() -> None:
     """The command `train-ledger`."""
     sys.excepthook = crash
     hold_streams()
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal without UTF-8 still gets the answer
+    for stream in (sys.stdout, sys.stderr):
+        can_be_written(stream)
     typer.main.get_command(app)(prog_name="train-ledger")

@@ -162,7 +162,8 @@ def _progress(stream: TextIO) -> Progress:
 
     from train_ledger.render import wants_colour
 
-    console = Console(file=stream, no_color=not wants_colour(stream), highlight=False)
+    colour = wants_colour(stream)
+    console = Console(file=stream, force_terminal=True, no_color=not colour, highlight=False)
     console.width -= len("^C")  # which the terminal writes behind the bar, and must not begin a line
     bar = BarColumn(bar_width=None, complete_style="cyan", finished_style="cyan", pulse_style="cyan")
     wide = [bar] if console.width >= _WIDE_COLUMNS else []

@@ -66,7 +66,8 @@ def top(
     following = Following(run_dir, config.load(run_dir))
     lives = sys.stdout.isatty() and os.environ.get("TERM") != "dumb" and not once and not json
     width = None if sys.stdout.isatty() else _PIPED_WIDTH
-    console = Console(no_color=not wants_colour(sys.stdout), width=width, highlight=False)
+    colour = wants_colour(sys.stdout)
+    console = Console(force_terminal=lives or colour, no_color=not colour, width=width, highlight=False)
     try:
         if not lives:
             return _once(following, console, ranks, as_json=json)

@@ -59,10 +59,15 @@ def as_text(
 
 
 def wants_colour(stream: TextIO, environment: Mapping[str, str] = os.environ) -> bool:
-    """Colour only on a terminal that has it, and never against NO_COLOR (no-color.org)."""
-    if environment.get("NO_COLOR") or environment.get("TERM") == "dumb":
+    """Colour only on a terminal that has it, or where FORCE_COLOR or CLICOLOR_FORCE asks for it.
+
+    Never against NO_COLOR (no-color.org).
+    """
+    if environment.get("NO_COLOR"):
         return False
-    return stream.isatty()
+    if any(environment.get(name, "0") not in ("", "0") for name in ("FORCE_COLOR", "CLICOLOR_FORCE")):
+        return True
+    return environment.get("TERM") != "dumb" and stream.isatty()
 
 
 class _Pen:
