@@ -182,3 +182,23 @@ def test_lines_without_times_say_so(tmp_path: Path) -> None:
     found = accounts(run_of(tmp_path, lines, T0 + 5000), T0 + 5000)
     assert found.steps == 100
     assert any("times" in it for it in found.not_observed)
+
+
+TRACEBACK = ["Traceback (most recent call last):", '  File "train.py", line 4', "ValueError: no rows"]
+DAY_S = 86_400.0
+
+
+@pytest.mark.parametrize("late_s", [600.0, 1000 * DAY_S], ids=["as it was written", "a copy"])
+def test_a_run_did_not_stand_for_as_long_as_its_log_lay_before_it_was_copied(
+    tmp_path: Path, late_s: float
+) -> None:
+    lines = [megatron(step, T0 + 10.0 * step) for step in range(10, 110, 10)]
+    run_dir = run_of(tmp_path, [*lines, *TRACEBACK], T0 + 1000.0 + late_s)
+    found = account(run_dir, Config())
+    is_copy = late_s > DAY_S
+    assert [it.cause for it in found.interruptions] == ["exception: ValueError"]
+    assert found.seconds["stalled"] == pytest.approx(0.0 if is_copy else 600.0, abs=60)
+    said = [line for line in found.not_observed if line.startswith("when the run ended")]
+    assert len(said) == is_copy
+    assert not is_copy or "written 1000 days" in said[0]
+    assert found.seconds["productive"] == pytest.approx(1000, abs=20)

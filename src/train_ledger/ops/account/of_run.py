@@ -14,6 +14,7 @@ from train_ledger.ledger import gpu_price_per_hour, has_gpus
 from train_ledger.ledger.accounts import Accounts, History, Price, accounts_of
 from train_ledger.ops.account.launcher import launcher_signs
 from train_ledger.ops.account.signs import signs_beside
+from train_ledger.ops.account.undated import DatedHistory
 from train_ledger.run_dir import RunDir
 from train_ledger.sources import RunFacts
 
@@ -33,8 +34,8 @@ def account(
     where run.json cannot be used, and JournalError where the keeper's journal cannot be read.
     """
     run = run_dir.read_run()
-    history = History(run_dir.name_in(run), run)
-    told = _read(run_dir, history)
+    history = DatedHistory(run_dir.name_in(run), run)
+    told = [*_read(run_dir, history), *history.not_observed]
     signs = signs_beside(run_dir, min(_MOST_ATTEMPTS, 1 + max(history.attempts, default=0)))
     if not history.by_logs:
         signs += launcher_signs(run_dir)
