@@ -43,6 +43,7 @@ def test_every_link_leads_somewhere(page: Path) -> None:
             continue
         leads_to = (path.parent / target).resolve()
         assert leads_to.exists(), f"{page}: {target}"
+        assert leads_to.is_relative_to(DOCS), f"{page}: {target} is not on the site"
         if anchor and leads_to.suffix == ".md":
             assert anchor in anchors(leads_to.read_text(encoding="utf-8")), f"{page}: {target}#{anchor}"
 
