@@ -12,11 +12,10 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from train_ledger.facts import Fault
 from train_ledger.sources.lines.log_line import LogLine, read_line
-from train_ledger.sources.logs.said import Brought, Kind, Said
+from train_ledger.sources.logs.said import Brought, Said
 
-__all__ = ["MARKS", "fault_of", "peer_gone", "said_by", "said_in"]
+__all__ = ["MARKS", "peer_gone", "said_by", "said_in"]
 
 MARKS: tuple[bytes, ...] = (
     b"Watchdog caught collective",
@@ -218,14 +217,8 @@ def peer_gone(text: str) -> bool:
     )
 
 
-_READERS: tuple[Callable[[str, Said], Iterable[Said]], ...] = (
-    _timeout,
-    _dump,
-    _settings,
-    _monitor,
-    _checks,
-    _gloo,
-)
+_Reader = Callable[[str, Said], Iterable[Said]]
+_READERS: tuple[_Reader, ...] = (_timeout, _dump, _settings, _monitor, _checks, _gloo)
 
 
 def _with_last(said: Said, text: str) -> Said:
@@ -251,35 +244,3 @@ def _brought(match: re.Match[str]) -> Brought:
 
 def _whole(text: str | None) -> int | None:
     return int(text) if text is not None and text.isascii() and text.isdigit() and len(text) < 19 else None
-
-
-_FAULTS: dict[Kind, str] = {
-    "timeout": "watchdog_timeout",
-    "failure": "watchdog_timeout",
-    "gloo_timeout": "watchdog_timeout",
-    "stuck": "watchdog_timeout",
-    "mismatch": "desync",
-    "barrier": "desync",
-    "peer_gone": "nccl_error",
-    "store_gone": "nccl_error",
-}
-
-
-def fault_of(said: Said) -> Fault | None:
-    """The fact that a statement is; None for the progress of a dump and for settings: they are no trouble."""
-    code = _FAULTS.get(said.kind)
-    if code is None:
-        return None
-    named = (
-        "kind",
-        "rank_in_group",
-        "group",
-        "seq",
-        "op",
-        "timeout_ms",
-        "ran_ms",
-        "last_enqueued",
-        "last_completed",
-    )
-    details = {name: value for name in named if (value := getattr(said, name)) is not None}
-    return Fault(said.t, code, said.rank, host=said.host, source=said.source, details=details)

@@ -14,7 +14,8 @@ from typing import ClassVar
 from train_ledger.facts import Event, Fact
 from train_ledger.sources.lines.log_line import LogLine
 from train_ledger.sources.logs.said import Said
-from train_ledger.sources.logs.watchdog import MARKS, fault_of, said_by
+from train_ledger.sources.logs.said_fault import fault_of
+from train_ledger.sources.logs.watchdog import MARKS, said_by
 
 __all__ = ["Collectives"]
 
