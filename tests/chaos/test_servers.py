@@ -70,12 +70,12 @@ def test_a_child_is_ended_with_all_that_it_started(tmp_path):
     )
     log = tmp_path / "child.log"
     with servers.child([sys.executable, "-c", inner], log) as it:
-        assert servers.until(lambda: log.read_text().endswith("\n"), 20)
+        assert servers.until(lambda: log.read_text().endswith("\n"), 90)
         grandchild = Path(f"/proc/{log.read_text().strip()}/cmdline")
         assert it.poll() is None
         assert b"sleep" in grandchild.read_bytes()
     assert it.poll() is not None
-    assert servers.until(lambda: not grandchild.exists() or not grandchild.read_bytes(), 5)
+    assert servers.until(lambda: not grandchild.exists() or not grandchild.read_bytes(), 60)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel's own word")
@@ -88,10 +88,10 @@ def test_a_child_ends_with_a_drill_that_is_killed(tmp_path):
     )
     with subprocess.Popen([sys.executable, "-c", drill]) as process:
         log = tmp_path / "log"
-        assert servers.until(lambda: log.exists() and log.read_text().strip().isdecimal(), 20)
+        assert servers.until(lambda: log.exists() and log.read_text().strip().isdecimal(), 90)
         pid = int(log.read_text())
         process.kill()
-    assert servers.until(lambda: not Path(f"/proc/{pid}").exists(), 10)
+    assert servers.until(lambda: not Path(f"/proc/{pid}").exists(), 60)
 
 
 def test_a_server_that_ends_at_once_says_why(tmp_path, monkeypatch):

@@ -34,7 +34,7 @@ def test_the_planted_rank_is_named(tmp_path, mode, group, culprit):
     ]
     command += ["--ranks", "8", "--layout", "dp=2,tp=2,pp=2", "--hang-at", "5"]
     command += ["--mode", mode, "--group", group, "--culprit", str(culprit)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert done.stdout, done.stderr
     outcome = json.loads(done.stdout)
     log = (tmp_path / "run" / "watch.log").read_text()
@@ -62,7 +62,7 @@ def test_without_a_dump_path_gloo_leaves_nothing_at_its_time_out(tmp_path):
     ]
     command += ["--ranks", "2", "--culprit", "1", "--mode", "sleep", "--no-dump-path", "--hang-at", "5"]
     command += ["--timeout-s", "20"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     place = json.loads(done.stdout)["default_place"]
     assert place["prefix"].endswith("/torch/comm_lib_trace_rank_")

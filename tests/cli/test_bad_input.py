@@ -29,7 +29,7 @@ def _ends_in_one_line(arguments: Sequence[str | Path]) -> str:
 @pytest.mark.parametrize("arguments", [["diagnose", "gone"], ["hang"], ["no-such-verb"]], ids=" ".join)
 def test_the_same_from_a_shell(arguments: list[str], tmp_path: Path) -> None:
     command = [sys.executable, "-m", "train_ledger", *arguments]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path)
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False, cwd=tmp_path)
     assert (ended.returncode, ended.stdout) == (2, "")
     assert ended.stderr == f"{_ends_in_one_line(arguments)}"
 

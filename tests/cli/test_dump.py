@@ -312,13 +312,13 @@ def test_a_real_job_that_hangs_leaves_every_dump_and_lives_on(tmp_path: Path) ->
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as job:
         try:
             _wait_until_hung(run, 3)
-            told = dump(run.path, "--json", "--timeout-s", 20)
+            told = dump(run.path, "--json", "--timeout-s", 60)
             over = dump(run.path, "--json", "--launcher", "sh -c {command}", "--into", tmp_path / "all")
             hang = CliRunner().invoke(app, ["hang", str(tmp_path / "all"), "--json"])
             assert job.poll() is None, "nobody was ended"
         finally:
             job.terminate()
-            job.wait(60)
+            job.wait(180)
     answer = json.loads(told.stdout)
     assert (told.exit_code, answer["dumped"], answer["missing"]) == (0, [0, 1, 2], [])
     assert answer["by"] == {"0": "its monitor", "1": "its monitor", "2": "its worker server"}
@@ -328,7 +328,7 @@ def test_a_real_job_that_hangs_leaves_every_dump_and_lives_on(tmp_path: Path) ->
 
 def _wait_until_hung(run: RunDir, ranks: int) -> None:
     """The culprit's own lines may have got stuck with it, but for the first ones."""
-    deadline, before = time.monotonic() + 120, None
+    deadline, before = time.monotonic() + 400, None
     while time.monotonic() < deadline:
         time.sleep(2)
         written = [path.read_bytes() for _, path in run.signal_files()]

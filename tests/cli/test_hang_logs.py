@@ -108,7 +108,7 @@ def test_logs_that_are_not_there_are_wrong_usage(tmp_path: Path) -> None:
 
 SCRIPT = """
 import os, sys, datetime, torch, torch.distributed as dist
-dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=5))
+dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=int(os.environ["TIMEOUT_S"])))
 rank, mode = dist.get_rank(), sys.argv[1]
 dist.all_reduce(torch.ones(4))
 odd = rank == 2
@@ -117,7 +117,7 @@ if mode == "type" and odd:
 elif mode == "exception" and odd:
     raise ValueError("bad sample")
 elif mode == "missing" and odd:
-    import time; time.sleep(12)
+    import time; time.sleep(120)
 else:
     size = 5 if mode == "size" and odd else 4
     dtype = torch.float64 if mode == "dtype" and odd else torch.float32
@@ -140,6 +140,7 @@ def test_the_logs_of_a_real_job_under_detail_name_the_odd_rank(tmp_path: Path, m
     pytest.importorskip("torch")
     script = tmp_path / "job.py"
     script.write_text(SCRIPT)
+    timeout_s = "12" if kind == "missing_ranks" else "60"  # who waits in vain waits as long
     launcher = [
         "-m",
         "torch.distributed.run",
@@ -149,9 +150,9 @@ def test_the_logs_of_a_real_job_under_detail_name_the_odd_rank(tmp_path: Path, m
     ]
     subprocess.run(
         [sys.executable, *launcher, "--redirects=3", str(script), mode],
-        env={**os.environ, "TORCH_DISTRIBUTED_DEBUG": "DETAIL"},
+        env={**os.environ, "TORCH_DISTRIBUTED_DEBUG": "DETAIL", "TIMEOUT_S": timeout_s},
         capture_output=True,
-        timeout=120,
+        timeout=400,
         check=False,
     )
     code, answer = hang("--logs", tmp_path / "logs")

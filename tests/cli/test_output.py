@@ -56,7 +56,7 @@ def test_a_fifo_is_written_into_where_somebody_reads(tmp_path: Path) -> None:
     with open(reader, "rb") as file:
         assert file.read(len(data)) == data
         os.close(kept_open)
-    writer.join(20)
+    writer.join(60)
     assert fifo.is_fifo()
 
 

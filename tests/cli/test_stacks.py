@@ -313,7 +313,7 @@ def test_of_a_real_job_with_loader_workers_the_ranks_alone_are_taken(tmp_path: P
             told = _until_apart("--job", "tl-loader", "--native", "--json")
         finally:
             job.terminate()
-            job.wait(60)
+            job.wait(180)
     assert told["apart"] == [1]
     stands = {rank: group["stand"]["kind"] for group in told["groups"] for rank in group["ranks"]}
     assert stands == {0: "collective", 1: "loader", 2: "collective"}
@@ -322,7 +322,7 @@ def test_of_a_real_job_with_loader_workers_the_ranks_alone_are_taken(tmp_path: P
 
 def _until_apart(*arguments: str) -> dict[str, Any]:
     """What is said of the job once both ranks stand where they will stay."""
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 400
     told: dict[str, Any] = {}
     while time.monotonic() < deadline:
         answer = _stacks(*arguments)

@@ -45,7 +45,7 @@ def job(tmp_path: Path) -> Iterator[Path]:
     run = tmp_path / "r42"
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     with subprocess.Popen([*command, str(tmp_path / "train.py"), str(run)], cwd=tmp_path) as process:
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 400
         signals = run / "signals" / "rank_00001.jsonl"
         while not (signals.exists() and b'"step":' in signals.read_bytes()) and time.monotonic() < deadline:
             time.sleep(0.1)

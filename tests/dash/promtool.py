@@ -22,7 +22,7 @@ needs_promtool = pytest.mark.skipif(
 
 
 def promtool(*arguments: str) -> None:
-    done = subprocess.run(["promtool", *arguments], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(["promtool", *arguments], capture_output=True, text=True, timeout=180)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

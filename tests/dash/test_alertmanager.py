@@ -29,7 +29,7 @@ needs_alertmanager = pytest.mark.skipif(
 
 
 def amtool(*arguments: str) -> str:
-    done = subprocess.run(["amtool", *arguments], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(["amtool", *arguments], capture_output=True, text=True, timeout=180)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -152,7 +152,7 @@ class Alertmanager:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        wait_until(self._is_ready, 30)
+        wait_until(self._is_ready, 120)
 
     def _is_ready(self) -> bool:
         with contextlib.suppress(httpx.HTTPError):

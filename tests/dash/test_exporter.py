@@ -85,11 +85,11 @@ def test_it_tells_about_itself(exporter: Exporter, run_dir: RunDir) -> None:
     exporter.poll()
     found = parsed(exporter.metrics() or "")
     run = run_of(run_dir)
-    assert abs(found["train_exporter_clock_seconds", run] - time.time()) < 5
+    assert abs(found["train_exporter_clock_seconds", run] - time.time()) < 120
     assert found["train_exporter_ready", run] == 1
     assert found["train_exporter_files", run] == 2
     assert found["train_exporter_lag_bytes", run] == 0
-    assert found["train_exporter_poll_age_seconds", run] < 5
+    assert found["train_exporter_poll_age_seconds", run] < 120
     assert found["train_exporter_series", run] > 20
     bad = {
         dict(key)["reason"]: n for (name, key), n in found.items() if name == "train_exporter_bad_lines_total"

@@ -20,13 +20,16 @@ from train_ledger.chaos.servers import free_port
 from train_ledger.config import Alerts
 from train_ledger.dash.promql import alerts_yml
 from train_ledger.run_dir import RunDir
+from waiting import wait_until
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(shutil.which("prometheus") is None, reason="prometheus is not installed"),
 ]
 
-ALERTS = Alerts(stall_floor_s=4.0, evaluation_interval_s=1.0)
+FLOOR_S = 12.0
+"""Longer than any process of this test may wait for a core."""
+ALERTS = Alerts(stall_floor_s=FLOOR_S, evaluation_interval_s=1.0)
 
 EXPORT = """
 import sys, time
@@ -34,7 +37,7 @@ from pathlib import Path
 from train_ledger.config import Alerts, Config
 from train_ledger.dash.exporter import Exporter
 from train_ledger.run_dir import RunDir
-exporter = Exporter(RunDir(Path(sys.argv[1])), Config(alerts=Alerts(stall_floor_s=4.0)))
+exporter = Exporter(RunDir(Path(sys.argv[1])), Config(alerts=Alerts(stall_floor_s=float(sys.argv[3]))))
 with exporter.serve(port=int(sys.argv[2])):
     while True:
         exporter.poll()
@@ -79,7 +82,7 @@ def prometheus_of(config: Path, data: Path) -> Iterator[httpx.Client]:
     )
     with (
         running_process(*command),
-        httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client,
+        httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=60) as client,
     ):
         wait_until_ready(client)
         yield client
@@ -87,13 +90,13 @@ def prometheus_of(config: Path, data: Path) -> Iterator[httpx.Client]:
 
 def wait_until_ready(client: httpx.Client) -> None:
     """Until then it answers in words that are no JSON."""
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
+
+    def is_ready() -> bool:
         with suppress(httpx.HTTPError):
-            if client.get("/-/ready").status_code == 200:
-                return
-        time.sleep(0.1)
-    raise AssertionError("Prometheus did not become ready")
+            return client.get("/-/ready").status_code == 200
+        return False
+
+    wait_until(is_ready, 120.0, "for Prometheus")
 
 
 def firing(client: httpx.Client) -> dict[str, dict[str, Any]]:
@@ -108,7 +111,7 @@ def test_a_stall_is_paged_in_time_and_stays_paged_when_the_exporter_is_killed(tm
     run_dir, port = RunDir(tmp_path / "r42"), free_port()
     began = time.time()
     write(run_dir, 0, start(began, 0, world_size=1))
-    command = (sys.executable, "-c", EXPORT, str(run_dir.path), str(port))
+    command = (sys.executable, "-c", EXPORT, str(run_dir.path), str(port), str(FLOOR_S))
     with running_process(*command) as exporter, prometheus(tmp_path, port) as client:
         for number in range(1, 60):
             write(run_dir, 0, step(time.time(), 0, number, loss=1.0, step_time_s=0.1))
@@ -116,10 +119,10 @@ def test_a_stall_is_paged_in_time_and_stays_paged_when_the_exporter_is_killed(tm
             time.sleep(0.1)
         stopped = time.time()
         while "TrainingStepStalled" not in firing(client):
-            assert time.time() - stopped < 15
+            assert time.time() - stopped < FLOOR_S + 60
             time.sleep(0.1)
         noticed_s = time.time() - stopped
-        assert 3.5 < noticed_s < 4 + 6, "the threshold, a look, a scrape and an evaluation"
+        assert FLOOR_S - 0.5 < noticed_s < FLOOR_S + 30, "the threshold, a look, a scrape and an evaluation"
         stall = firing(client)["TrainingStepStalled"]
         assert stall["labels"] == {"alertname": "TrainingStepStalled", "level": "page", "run": "r42"}
         assert stall["annotations"]["summary"].startswith("r42: no step completed for ")

@@ -14,6 +14,8 @@ from typing import Any
 _START = """
 import os, sys, threading, time
 import train_ledger
+import train_ledger.signals.ending.ending as ending
+ending._FLUSH_S = ending._DUMP_S = 3.0  # other processes may have the cores for as long
 monitor = train_ledger.start({run!r})
 """
 
@@ -32,10 +34,10 @@ def begin(run: Path, script: str, environ: Mapping[str, str] | None = None) -> s
 def run_to_end(
     run: Path, script: str, environ: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run a script to its end; at most half a minute."""
+    """Run a script to its end; at most two minutes."""
     process = begin(run, script, environ)
     try:
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=120)
     finally:
         process.kill()
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)
@@ -60,7 +62,7 @@ def events(run: Path, name: str | None = None) -> list[dict[str, Any]]:
     return found if name is None else [line for line in found if line["event"] == name]
 
 
-def wait_for(true: Callable[[], object], timeout_s: float = 10.0) -> None:
+def wait_for(true: Callable[[], object], timeout_s: float = 60.0) -> None:
     deadline = time.monotonic() + timeout_s
     while not true():
         assert time.monotonic() < deadline, "did not come in time"

@@ -20,7 +20,7 @@ def run_script(folder: Path, script: str) -> subprocess.CompletedProcess[str]:
     path = folder / "train.py"
     path.write_text(script)
     return subprocess.run(
-        [sys.executable, path], capture_output=True, text=True, timeout=60, check=True, cwd=folder
+        [sys.executable, path], capture_output=True, text=True, timeout=180, check=True, cwd=folder
     )
 
 

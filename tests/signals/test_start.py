@@ -37,7 +37,7 @@ monitor.close()
 model = {"params": 1e6, "layers": 2, "heads": 2, "head_dim": 8, "seq_len": 16}
 monitor = train_ledger.start(monitor.run_dir.path, model=model, parallelism={"tp": 2}, peak_flops=1e12)
 import gc
-time.sleep(1.2)
+while not monitor._host.fields: time.sleep(0.02)  # looked at once a second
 for step in range(2):
     with monitor.phase("data"):
         time.sleep(0.01)
@@ -54,7 +54,7 @@ monitor.log(lr=0.25)
     first, second, third, last = steps
     assert "step_time_s" not in first  # what came before the first step was the start-up
     assert 0.01 <= second["data_wait_s"] < second["step_time_s"]
-    assert 0.02 <= second["fwd_s"] < second["step_time_s"] < 5
+    assert 0.02 <= second["fwd_s"] < second["step_time_s"] < 60
     assert second["tps"] == pytest.approx(1000 / second["step_time_s"] / 2)
     assert second["mfu"] == pytest.approx(100 * second["tflops"])
     assert second["gc_s"] > 0
@@ -152,13 +152,12 @@ monitor.step(42)
 
 
 def test_a_rank_that_hangs_in_a_phase_shows_it(tmp_path: Path) -> None:
-    script = (
-        "monitor.step(1)\nwith monitor.phase('backward'):\n    print('there', flush=True)\n    time.sleep(60)"
-    )
+    in_phase = "print('there', flush=True)\n    time.sleep(600)"
+    script = f"monitor.step(1)\nwith monitor.phase('backward'):\n    {in_phase}"
     process = begin(tmp_path, script)
     try:
         ready(process)
-        wait_for(lambda: events(tmp_path, "phase_start")[-1]["phase"] == "backward", timeout_s=4)
+        wait_for(lambda: events(tmp_path, "phase_start")[-1]["phase"] == "backward")
     finally:
         process.kill()
         process.communicate()
@@ -304,7 +303,7 @@ for step in range(3):
     monitor.step(step, loss=1.0 / (step + 1))
 """
     )
-    subprocess.run([sys.executable, script], cwd=tmp_path, check=True, timeout=30)
+    subprocess.run([sys.executable, script], cwd=tmp_path, check=True, timeout=120)
     lines: list[dict[str, Any]] = signal_lines(tmp_path / "runs" / "r42")
     assert [line["loss"] for line in lines if "loss" in line] == [1.0, 0.5, 1 / 3]
 
@@ -326,11 +325,11 @@ print("trained")
         [sys.executable, "-c", script],
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=120,
         env=dict(os.environ),
         check=True,
     )
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 45
     assert ended.stdout == "trained\n"
     assert "does not answer" in ended.stderr
 
@@ -339,7 +338,7 @@ def test_sigterm_while_the_start_up_lasts(tmp_path: Path) -> None:
     process = begin(tmp_path, "print('there', flush=True)\ntime.sleep(60)")
     ready(process)
     process.send_signal(signal.SIGTERM)
-    assert process.wait(5) == -signal.SIGTERM
+    assert process.wait(60) == -signal.SIGTERM
     assert [line["event"] for line in events(tmp_path)] == ["run_start", "phase_start", "signal"]
 
 
@@ -369,8 +368,7 @@ def test_the_file_rotates_as_start_was_told(tmp_path: Path) -> None:
     monitor = train_ledger.start(tmp_path, rotate_bytes=1, rotate_keep=1, collectives=False)
     for step in range(3):
         monitor.step(step)
-        monitor.logger.flush(1.0)
-        time.sleep(0.05)
+        assert monitor.logger.flush(60)
     monitor.close()
     names = sorted(path.name for _, path in RunDir(tmp_path).signal_files())
     assert names == ["rank_00000.jsonl", "rank_00000.jsonl.1"]

@@ -13,6 +13,7 @@ from train_ledger.run_dir import RunDir
 from train_ledger.sources.prometheus import Address, PrometheusError
 from train_ledger.watch.by_series import SeriesKeeper
 from train_ledger.watch.console import Console
+from waiting import wait_until
 
 
 class Followed:
@@ -84,13 +85,7 @@ def test_a_stall_is_paged_with_the_verdict_of_the_series(watched):
     watched.turn(2)
     watched.followed.now = stalled()
     watched.turn(2)
-    import time
-
-    for _ in range(200):
-        watched.keeper.turn()
-        if "notification_done" in watched.kinds():
-            break
-        time.sleep(0.05)
+    wait_until(lambda: (watched.keeper.turn(), "notification_done" in watched.kinds())[1], 60.0)
     (message,) = [json.loads(line) for line in watched.told.read_text().splitlines() if line.strip()]
     assert message["title"].startswith("r42: TrainingStepStalled")
     assert "secret" not in json.dumps(message)

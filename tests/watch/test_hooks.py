@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from train_ledger.run_dir import RunDir
 from train_ledger.watch.book import Book
 from train_ledger.watch.console import Console
 from train_ledger.watch.hooks import Hooks, standing_words
+from waiting import wait_until
 
 T = 1_764_000_000.0
 DIAGNOSIS = {"cause": "hardware.xid", "confidence": "high", "hosts": ["node037"], "ranks": [293]}
@@ -44,12 +44,13 @@ class Kept:
         self.hooks.attend("i1", verdict, state, "r42")
 
     def attend_until(self, done: Callable[[], bool]) -> None:
-        end = time.monotonic() + 20
-        while not done():
-            assert time.monotonic() < end
-            self.attend()
-            self.hooks.note_outcomes()
-            time.sleep(0.02)
+        def attended() -> bool:
+            if not done():
+                self.attend()
+                self.hooks.note_outcomes()
+            return done()
+
+        wait_until(attended, 60.0)
 
     def entries(self, kind: str) -> list[Mapping[str, Any]]:
         return [entry for entry in self.book.tail if entry["kind"] == kind]

@@ -12,6 +12,7 @@ from train_ledger.watch import keeper as keeper_module
 from train_ledger.watch.clock import RunClock
 from train_ledger.watch.console import Console
 from train_ledger.watch.respond import respond
+from waiting import wait_until
 
 
 class Clock:
@@ -42,15 +43,21 @@ class Watched:
         return Keeper(self.made.run_dir, self.config, Console(self.said.append), RunClock(self.clock))
 
     def turn_until(self, done, turns=400):
-        import time
+        """So many turns of a tenth of a second; then the clock stands, and what runs beside is waited for."""
+        left = iter(range(turns))
 
-        for _ in range(turns):
+        def turned():
             self.keeper.turn()
             if done():
-                return
-            self.clock.t += 0.1
-            time.sleep(0.02)
-        raise AssertionError(f"not within {turns} turns; said {self.said}")
+                return True
+            if next(left, None) is not None:
+                self.clock.t += 0.1
+            return False
+
+        try:
+            wait_until(turned, 120.0)
+        except AssertionError as error:
+            raise AssertionError(f"{error}; said {self.said}") from None
 
     def kinds(self):
         return [entry["kind"] for entry in journal.read(self.made.run_dir.journal).entries]
@@ -244,7 +251,7 @@ def test_what_is_found_out_after_the_incident_closed_is_still_in_the_journal(hun
     may_end = threading.Event()
 
     def slow(*asked):
-        assert may_end.wait(20)
+        assert may_end.wait(120)
         return respond(*asked)
 
     monkeypatch.setattr("train_ledger.watch.desk.respond", slow)

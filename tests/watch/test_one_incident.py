@@ -68,7 +68,7 @@ def test_what_joins_while_the_page_waits_for_its_verdict_is_told_in_it_alone(tmp
     may_end = threading.Event()
 
     def slow(*asked):
-        assert may_end.wait(20)
+        assert may_end.wait(120)
         return respond(*asked)
 
     monkeypatch.setattr("train_ledger.watch.desk.respond", slow)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,6 +20,7 @@ from train_ledger.watch import Keeper
 from train_ledger.watch.clock import RunClock
 from train_ledger.watch.console import Console
 from train_ledger.watch.trace_schedule import TraceSchedule, remove_oldest
+from waiting import wait_until
 
 STEADY = RunState(
     run="r42", t=10_000.0, state="running", step=500, last_step_t=9_999.0, p50_step_time_s=1.0, world_size=8,
@@ -72,19 +75,18 @@ class Journalled:
 
 
 def settle(schedule: TraceSchedule, state: RunState, said: Journalled, count: int) -> None:
-    for _ in range(1000):
+    def came() -> bool:
         schedule.attend(state, is_troubled=True)  # asks for nothing, and says what came
-        if len(said.entries) == count:
-            return
-        time.sleep(0.01)
-    raise AssertionError(said.entries)
+        return len(said.entries) == count
+
+    wait_until(came, 60.0, f"for {count} entries")
 
 
 def test_on_schedule_of_four_ranks_and_the_oldest_go(run_dir: RunDir) -> None:
     said = Journalled()
     ranks = Ranks(run_dir)
     try:
-        schedule = TraceSchedule(run_dir, Trace(every_s=3600.0, keep=2, wait_s=20.0), said)
+        schedule = TraceSchedule(run_dir, Trace(every_s=3600.0, keep=2, wait_s=60.0), said)
         for hour in range(3):
             state = replace(STEADY, t=10_000.0 + 3600 * hour, last_step_t=9_999.0 + 3600 * hour)
             schedule.attend(state, is_troubled=False)
@@ -154,21 +156,19 @@ def test_only_what_the_schedule_asked_for_is_removed(run_dir: RunDir, tmp_path: 
     assert (outside / "rank_0.json.gz").read_text() == "mine"
 
 
+def taken_of(run_dir: RunDir) -> list[Mapping[str, Any]]:
+    return [it for it in journal.read(run_dir.journal).entries if it["kind"] == "traces_taken"]
+
+
 def test_a_keeper_asks_the_ranks_of_its_run(tmp_path: Path) -> None:
     made = fleet.write(tmp_path / "r42", hosts=1, ranks_per_host=2, steps=100, fault="slow_rank")
     config = Config(trace=Trace(every_s=60.0, wait_s=0.1))
     said: list[str] = []
     keeper = Keeper(made.run_dir, config, Console(said.append), RunClock(lambda: made.t))
     try:
-        for _ in range(200):
-            keeper.turn()
-            asked = list(made.run_dir.requests.glob("scheduled-*.json"))
-            written = [
-                it for it in journal.read(made.run_dir.journal).entries if it["kind"] == "traces_taken"
-            ]
-            if written:
-                break
-            time.sleep(0.01)
+        wait_until(lambda: (keeper.turn(), taken_of(made.run_dir))[1])
+        asked = list(made.run_dir.requests.glob("scheduled-*.json"))
+        written = taken_of(made.run_dir)
     finally:
         keeper.close()
     assert keeper.state.state == "running"

@@ -45,7 +45,7 @@ def _needs(program: str) -> pytest.MarkDecorator:
 
 
 def _run(*command: str) -> str:
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     return ended.stdout + ended.stderr
 
@@ -271,7 +271,7 @@ def node(tmp_path: Path, folder: Path) -> Any:
         script.write_text(re.sub(r"^PATH=", f"PATH={programs}:", text, count=1, flags=re.MULTILINE))
         told = {"CALLS": str(calls), "PATH": "/usr/bin:/bin", **variables}
         ended = subprocess.run(
-            ["sh", str(script)], env=told, capture_output=True, text=True, timeout=30, check=False
+            ["sh", str(script)], env=told, capture_output=True, text=True, timeout=180, check=False
         )
         assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
         return calls.read_text().splitlines() if calls.exists() else []

@@ -20,7 +20,7 @@ pytestmark = [
 ]
 
 ASKED = dict(queries(Alerts()))
-_DEADLINE_S = 90.0
+_DEADLINE_S = 240.0
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Clien
 
 @pytest.fixture(scope="module")
 def answers(prometheus: httpx.Client) -> dict[str, list[dict[str, Any]]]:
-    """The last that each query returned; asked until all returned something, or for a minute and a half."""
+    """The last that each query returned; asked until all returned something, or for four minutes."""
     deadline = time.monotonic() + _DEADLINE_S
     told: dict[str, list[dict[str, Any]]] = {}
     while len(told) < len(ASKED) and time.monotonic() < deadline:

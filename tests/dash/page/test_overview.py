@@ -60,7 +60,7 @@ def test_it_stays_current(path: str) -> None:
     pages = [RunPage(healthy), RunPage(hung)]
     with (
         serve(pages, port=0, interval_s=0.05) as url,
-        httpx.stream("GET", f"{url}{path}", trust_env=False, timeout=10) as stream,
+        httpx.stream("GET", f"{url}{path}", trust_env=False, timeout=60) as stream,
     ):
         first = next(line for line in stream.iter_lines() if line)
     assert first.startswith("data: ")

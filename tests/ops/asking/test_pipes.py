@@ -68,16 +68,19 @@ def test_who_has_no_monitor_is_asked_by_its_pipe_and_its_file_is_waited_for(tmp_
     """Its file is written in two halves, into a folder of its own, by a relative name."""
     run_dir = RunDir(tmp_path / "run")
     with nccl_rank(tmp_path, 3, dump="dumps_") as pid:
-        found = collect_dumps(run_dir, [Rank(3, pid)], Asking("r", time.time(), wait_s=2))
+        found = collect_dumps(run_dir, [Rank(3, pid)], Asking("r", time.time(), wait_s=4.0))
     assert (found.by, found.failed) == ({3: "its pipe"}, {})
     assert run_dir.comm_trace_of(3).read_bytes() == DUMP
 
 
 def test_a_file_that_is_not_whole_in_time_is_said_to_be_begun(tmp_path: Path) -> None:
-    with nccl_rank(tmp_path, 3, dump=f"{tmp_path}/dumps_", slow_s=30) as pid:
-        found = collect_dumps(RunDir(tmp_path / "run"), [Rank(3, pid)], Asking("r", time.time(), wait_s=0.7))
+    run_dir = RunDir(tmp_path / "run")
+    run_dir.requests.mkdir(parents=True)
+    run_dir.reply("r", 3).write_text('{"ok": false, "error": "its monitor cannot"}')  # nor is it waited for
+    with nccl_rank(tmp_path, 3, dump=f"{tmp_path}/dumps_", slow_s=60) as pid:
+        found = collect_dumps(run_dir, [Rank(3, pid)], Asking("r", time.time(), wait_s=4.0))
     assert found.by == {}
-    assert f"asked by its pipe, but {tmp_path}/dumps_3 was not whole 1 s later" in found.failed[3]
+    assert f"asked by its pipe, but {tmp_path}/dumps_3 was not whole 4 s later" in found.failed[3]
 
 
 def test_a_dump_of_before_is_not_taken_for_the_answer(tmp_path: Path) -> None:
@@ -126,7 +129,7 @@ def test_a_pipe_that_is_full_is_asked_already(tmp_path: Path) -> None:
             os.write(writer, b"x" * 4096)
     started = time.monotonic()
     ask_by_pipe(f"{tmp_path}/", 0)
-    assert time.monotonic() - started < 1
+    assert time.monotonic() - started < 30, "it waited for its reader"
     os.close(reader)
     os.close(writer)
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from typer.testing import CliRunner
 
@@ -24,14 +25,17 @@ from train_ledger.dash.scrapes import serving
 from train_ledger.ops.prometheus import FollowedRun, diagnose_by_prometheus
 from train_ledger.run_dir import RunDir
 from train_ledger.sources.prometheus import PrometheusError
+from waiting import wait_until
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(shutil.which("prometheus") is None, reason="prometheus is not installed"),
 ]
 
-CONFIG = Config(alerts=Alerts(stall_floor_s=4.0, process_gone_s=3.0))
-STEP_S, STEPPING_S, STANDING_S = 0.4, 12.0, 7.0
+FLOOR_S = 12.0
+"""Longer than a thread of this process may wait for a core: a run that goes on is never one that stands."""
+CONFIG = Config(alerts=Alerts(stall_floor_s=FLOOR_S, process_gone_s=FLOOR_S))
+STEP_S, STEPS = 0.4, 25
 HOSTS = ("n0", "n1")
 PER_HOST = 4
 
@@ -112,14 +116,23 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         targets.append(stack.enter_context(serving(_dcgm, "127.0.0.1", 0)))
         stack.enter_context(_going_on(jobs))
         client = stack.enter_context(prometheus_of(_configured(folder, targets), folder / "data"))
-        time.sleep(STEPPING_S)
+        wait_until(lambda: _has_come(client), 180.0, "for the steps of all runs in Prometheus")
         jobs["faulty"].fall_off("n1", 2)
         jobs["nan"].write(3, {"t": time.time(), "step": jobs["nan"].step + 1, "loss": "NaN"})
         servers["blinded", "n1"].close()
         for name in ("late", "faulty", "blinded"):
             jobs[name].stand()
-        time.sleep(STANDING_S)
+        for name in ("late", "faulty", "blinded"):
+            followed = FollowedRun(str(client.base_url), CONFIG, name)
+            wait_until(lambda it=followed: it.state().state == "stalled", 180.0, f"for the stall of {name}")
         yield str(client.base_url)
+
+
+def _has_come(client: httpx.Client) -> bool:
+    """Every run has taken its steps, and Prometheus knows of them all."""
+    asked = {"query": f"count(min by (run) (train_step) >= {STEPS})"}
+    found = client.get("/api/v1/query", params=asked).json()["data"]["result"]
+    return [it["value"][1] for it in found] == [str(len(NAMES))]
 
 
 def _dcgm() -> bytes:
@@ -175,7 +188,7 @@ def test_the_state_is_that_of_the_files(url: str) -> None:
     six = state.ranks[6]
     assert (six.host, six.gpu, six.uuid, six.step) == ("n1", 2, "GPU-late-6", state.step - 1)
     assert state.p50_step_time_s == pytest.approx(STEP_S, rel=0.3)
-    assert 3.0 < state.stalled_for_s < 60.0
+    assert FLOOR_S <= state.stalled_for_s < 1800.0
 
 
 def test_a_stall_says_who_is_behind_and_accuses_nobody(url: str) -> None:
@@ -184,7 +197,7 @@ def test_a_stall_says_who_is_behind_and_accuses_nobody(url: str) -> None:
     assert any("is not completed by rank 6" in line for line in found.evidence)
     assert found.next[0].command == "train-ledger stacks --launcher ssh --hosts n1"
     assert found.impact is not None
-    assert found.impact.wall_s > 3
+    assert found.impact.wall_s >= FLOOR_S
 
 
 def test_a_stall_with_an_xid_is_the_hardwares(url: str) -> None:

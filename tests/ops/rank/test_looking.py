@@ -260,7 +260,7 @@ def test_rank_517_of_1024(big):
     took_s = time.process_time() - began_s
     assert (told.where.host, told.where.gpu, told.phase, told.step) == ("node064", 5, "data", 60)
     assert len(told.waiting.ranks) == 1023
-    assert took_s < 3.0
+    assert took_s < 15.0, "seconds, not minutes"
 
 
 def test_little_is_read_however_long_the_run_is(tmp_path, monkeypatch):

@@ -68,7 +68,7 @@ def test_the_worker_server_answers_while_c_code_holds_the_lock(tmp_path: Path) -
 train_step()
 import ctypes
 print("there", flush=True)
-ctypes.PyDLL(None).sleep(30)
+ctypes.PyDLL(None).sleep(300)
 """
     process = begin(tmp_path, GLOO + hold_the_lock, {"TRAIN_LEDGER_WORKER_SERVER": "1"})
     try:
@@ -83,13 +83,16 @@ ctypes.PyDLL(None).sleep(30)
 
 
 def test_the_worker_server_does_not_keep_the_process(tmp_path: Path) -> None:
-    serve = "print(monitor.run_dir.path, flush=True)\nimport time; time.sleep(0.3)"
+    may_end = tmp_path / "may_end"
+    serve = f"print('there', flush=True)\nwhile not os.path.exists({str(may_end)!r}): time.sleep(0.02)"
     process = begin(tmp_path, serve, {"TRAIN_LEDGER_WORKER_SERVER": "1"})
     ready(process)
+    wait_for(lambda: events(tmp_path, "run_start"))
     place = str(events(tmp_path, "run_start")[0]["worker_server"])
     connection = socket.socket(socket.AF_UNIX)
     connection.connect(place.removeprefix("unix:"))  # a client that stays
-    assert process.wait(10) == 0
+    may_end.touch()
+    assert process.wait(60) == 0
     connection.close()
 
 
@@ -115,8 +118,8 @@ def post(place: str, path: str) -> bytes:
         connection.connect(address)
     else:
         host, _, port = address.partition(":")
-        connection = socket.create_connection((host, int(port)), timeout=10)
-    connection.settimeout(10)
+        connection = socket.create_connection((host, int(port)), timeout=60)
+    connection.settimeout(60)
     with connection:
         connection.sendall(f"POST {path} HTTP/1.0\r\nContent-Length: 0\r\n\r\n".encode())
         received = b""

@@ -174,7 +174,7 @@ def test_a_fifo_in_the_place_of_a_request_holds_nobody_up(run: RunDir, requests:
     ask(run, "c", do="stacks")
     within = threading.Thread(target=lambda: [requests.answer_new() for _ in range(5)], daemon=True)
     within.start()
-    within.join(5)
+    within.join(60)
     assert not within.is_alive()
     assert answer(run, "c") is not None
     assert requests.unreadable == 2

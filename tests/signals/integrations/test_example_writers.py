@@ -19,7 +19,7 @@ def test_both_attempts_are_in_both(tmp_path: Path) -> None:
     environ = {**os.environ, "WANDB_MODE": "offline"}
     for _ in range(2):
         ended = subprocess.run(
-            [sys.executable, str(EXAMPLE), str(tmp_path / "r")], env=environ, timeout=60, check=False,
+            [sys.executable, str(EXAMPLE), str(tmp_path / "r")], env=environ, timeout=180, check=False,
             capture_output=True, text=True,
         )  # fmt: skip
         assert (ended.returncode, ended.stderr) == (0, "")

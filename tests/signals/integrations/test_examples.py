@@ -23,7 +23,7 @@ def run_example(name: str, *arguments: object, launcher: tuple[str, ...] = (), *
         [sys.executable, *launcher, str(EXAMPLES / name), *map(str, arguments)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=400,
         env={**kept, **own, **environ},
     )
     assert ran.returncode == 0, ran.stderr

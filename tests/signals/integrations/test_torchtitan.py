@@ -8,6 +8,7 @@ import queue
 import sys
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import Any
 import pytest
 
 from signals.integrations.trainings import events, lines, numbers, order, steps
+from slowness import slowness
 from train_ledger.signals.integrations import torchtitan
 
 
@@ -27,6 +29,7 @@ class Titan:
         self.logger = logging.Logger("torchtitan.structured_logger", logging.INFO)
         self.step: int | None = None
         self.tags: tuple[str, ...] = ()
+        self.took_s: dict[tuple[int | None, str], float] = defaultdict(float)
         torchtitan.register(
             structured_logger=self.logger, rank=3, source=source, output_dir=str(folder), of_tomorrow=1
         )
@@ -69,7 +72,9 @@ class Titan:
             self.log(f"{name}_error", f"{name}_error: {type(error).__name__}: {error}")
             raise
         finally:
-            self.log(f"{name}_end", value=(time.perf_counter() - began) * 1000)
+            took_s = time.perf_counter() - began
+            self.took_s[self.step, name] += took_s
+            self.log(f"{name}_end", value=took_s * 1000)
 
     def save(self, really: bool, error: Exception | None = None) -> None:
         with self.span("checkpoint_save"):
@@ -134,17 +139,18 @@ def titan(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_steps_with_the_durations_that_the_records_carry(titan: Titan, tmp_path: Path) -> None:
+    began_s = time.perf_counter()
     titan.train(21, 24)
+    trained_s = time.perf_counter() - began_s
     titan.close()
     assert numbers(tmp_path, rank=3) == [21, 22, 23, 24]
     for line in steps(tmp_path, rank=3):
-        assert 0.004 <= line["data_wait_s"] < 0.1
-        assert 0.003 <= line["fwd_bwd_s"] < 0.1
-        assert 0.001 <= line["opt_s"] < 0.1
+        for field, span in (("data_wait_s", "fetching_batch"), ("fwd_bwd_s", "fwd_bwd"), ("opt_s", "optim")):
+            assert line[field] == pytest.approx(titan.took_s[line["step"], span], rel=1e-3), field
         assert line["loss"] == 3.0 / line["step"]
     for line in steps(tmp_path, rank=3)[1:]:
         spent = line["data_wait_s"] + line["fwd_bwd_s"] + line["opt_s"]
-        assert spent < line["step_time_s"] < spent + 0.1
+        assert spent < line["step_time_s"] < trained_s
     assert {line["rank"] for line in lines(tmp_path, rank=3)} == {3}
     assert order(tmp_path, rank=3)[-1] == "run_end"
     assert events(tmp_path, "warning", rank=3) == []
@@ -165,7 +171,9 @@ def test_only_a_span_in_which_something_was_saved_is_a_save(titan: Titan, tmp_pa
     ]
     saved = events(tmp_path, "ckpt_saved", rank=3)
     assert [event["step"] for event in saved] == [2, 4]
-    assert all(0.002 <= event["duration_s"] < 0.1 for event in saved)
+    assert [event["duration_s"] for event in saved] == [
+        pytest.approx(titan.took_s[step, "checkpoint_save"], rel=1e-3) for step in (2, 4)
+    ]
     assert "durable" not in saved[0]
     assert steps(tmp_path, rank=3)[2]["ckpt_s"] == saved[0]["duration_s"]
 
@@ -232,4 +240,4 @@ def test_a_step_costs_little(tmp_path: Path) -> None:
             handler.emit(record)
         costs.append(time.perf_counter() - began)
     titan.close()
-    assert sorted(costs)[150] < 0.001
+    assert sorted(costs)[150] < 0.001 * slowness()

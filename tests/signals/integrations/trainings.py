@@ -23,7 +23,7 @@ def run_script(name: str, *arguments: object, ranks: int = 0) -> subprocess.Comp
         [*launcher, str(HERE / name), *map(str, arguments)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=400,
         env={**kept, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1", "DS_ACCELERATOR": "cpu"},
     )
 

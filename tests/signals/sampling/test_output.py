@@ -77,9 +77,11 @@ def test_a_handler_that_is_added_later_is_timed(output: Output) -> None:
     log = logging.getLogger("test.output")
     log.addHandler(Slow())
     try:
+        began_s = time.perf_counter()
         log.warning("slow")
         log.warning("slow")
-        assert 0.04 <= output.take()["log_s"] < 0.2
+        took_s = time.perf_counter() - began_s
+        assert 0.04 <= output.take()["log_s"] <= took_s
         assert output.take()["log_s"] == 0.0
     finally:
         log.handlers.clear()

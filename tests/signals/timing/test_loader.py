@@ -6,6 +6,7 @@ import copy
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from train_ledger.signals.timing.loader import Loader, ready_batches
 from train_ledger.signals.timing.phases import Phases
+from waiting import wait_until
 
 
 @pytest.fixture
@@ -40,14 +42,25 @@ def slow() -> Iterator[int]:
 
 
 def test_any_iterable_and_the_time_of_each_next(phases: Phases) -> None:
+    began_s = time.monotonic()
     assert list(Loader(slow(), phases.begin, lambda depth: None)) == [0, 1, 2]
-    assert 0.06 <= phases.take()["data_wait_s"] < 0.2
+    took_s = time.monotonic() - began_s
+    assert 0.06 <= phases.take()["data_wait_s"] <= took_s
 
 
-def test_work_between_two_batches_does_not_count(phases: Phases) -> None:
-    for _ in Loader([1, 2], phases.begin, lambda depth: None):
-        time.sleep(0.02)
-    assert phases.take()["data_wait_s"] < 0.01
+def test_work_between_two_batches_does_not_count(phases: Phases, monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = [100.0]
+    clock = SimpleNamespace(monotonic=lambda: now_s[0], time=time.time)
+    monkeypatch.setattr("train_ledger.signals.timing.phases.time", clock)
+
+    def batches() -> Iterator[int]:
+        for number in range(3):
+            now_s[0] += 2.0
+            yield number
+
+    for _ in Loader(batches(), phases.begin, lambda depth: None):
+        now_s[0] += 50.0
+    assert phases.take()["data_wait_s"] == pytest.approx(6.0)
 
 
 def test_every_epoch_begins_anew_and_the_length_is_known(phases: Phases) -> None:
@@ -101,15 +114,17 @@ def test_an_error_of_the_loader_is_the_trainings_and_tells_its_phase(phases: Pha
 
 def test_a_queue_that_is_full_and_one_that_cannot_keep_up(phases: Phases) -> None:
     depths: list[int] = []
-    fast = DataLoader(Numbers(), batch_size=4, num_workers=1, prefetch_factor=3)
-    for _ in Loader(fast, phases.begin, depths.append):
-        time.sleep(0.05)
-    assert depths[2:6] == [3, 3, 3, 3]
+    fast = iter(DataLoader(Numbers(), batch_size=4, num_workers=1, prefetch_factor=3))
+    batches = iter(Loader(fast, phases.begin, depths.append))
+    for _ in range(6):
+        wait_until(lambda: ready_batches(fast) == 3)
+        next(batches)
+    assert depths == [3, 3, 3, 3, 3, 3]
     depths.clear()
-    late = DataLoader(Numbers(took_s=0.02), batch_size=4, num_workers=1, prefetch_factor=3)
+    late = DataLoader(Numbers(took_s=0.05), batch_size=4, num_workers=1, prefetch_factor=3)
     for _ in Loader(late, phases.begin, depths.append):
         pass
-    assert set(depths[:10]) == {0}
+    assert depths[:10].count(0) > 5, "but where we had no core for as long as a batch takes"
 
 
 def test_a_loader_that_shows_no_queue(phases: Phases) -> None:
@@ -124,12 +139,13 @@ def test_the_fewest_of_a_step_are_in_its_line(tmp_path: Path) -> None:
 
     monitor = train_ledger.start(tmp_path)
     data = DataLoader(Numbers(), batch_size=4, num_workers=1, prefetch_factor=2)
-    for step, batch in enumerate(monitor.loader(data)):
+    for step, batch in enumerate(batches := iter(monitor.loader(data))):
         assert torch.is_tensor(batch)
         monitor.step(step)
-        time.sleep(0.03)
+        if step < 7:  # at the end there are no more that could be ready
+            wait_until(lambda: ready_batches(batches._batches) == 2)
     monitor.close()
     lines = [json.loads(line) for line in monitor.logger.path.read_text().splitlines()]
     depths = [line["queue_depth"] for line in lines if "gc_s" in line]
     assert depths[2:6] == [2, 2, 2, 2]
-    assert all(line["data_wait_s"] < 1 for line in lines if line.get("step", 0) > 1)
+    assert all(line["data_wait_s"] < 30 for line in lines if line.get("step", 0) > 1)

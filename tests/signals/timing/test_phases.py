@@ -78,13 +78,14 @@ def test_a_phase_that_lasts_is_written_with_the_time_it_began(
     phases: Phases, written: Written, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_LONG_S", 0.02)
-    began = time.time()
+    began_t = time.time()
     with phases.begin("forward"):
+        entered_t = time.time()
         time.sleep(0.05)
         phases.announce_long()
         phases.announce_long()
         assert written.names == [("phase_start", "forward")]
-        assert abs(written.lines[0][2] - began) < 0.02
+        assert began_t <= written.lines[0][2] <= entered_t
     assert written.names == [("phase_start", "forward"), ("phase_end", "forward")]
 
 
@@ -146,11 +147,11 @@ def test_an_exception_that_takes_no_attributes_is_known_too(phases: Phases) -> N
 
 
 def test_phases_that_are_never_left_cost_no_more_and_more(phases: Phases, written: Written) -> None:
-    began = time.monotonic()
+    began_s = time.process_time()
     for _ in range(20_000):
         phases.begin("data").__enter__()
     phases.close_all()
-    assert time.monotonic() - began < 2
+    assert time.process_time() - began_s < 10
     assert len(written.warnings) == 1
     assert "with monitor.phase" in written.warnings[0]
 

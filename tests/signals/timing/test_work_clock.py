@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import threading
-import time
 from types import SimpleNamespace
 from typing import Any
 
@@ -285,11 +284,12 @@ def test_many_waits_in_short_steps_are_timed_in_some_of_them(
     gpu: Gpu, collectives: Collectives, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(work_clock, "_SHARE", 0.0005)
+    now_s = iter(number * 0.02 for number in range(1_000))
+    monkeypatch.setattr(work_clock, "time", SimpleNamespace(perf_counter=lambda: next(now_s)))
     told = []
     for _ in range(60):
         for _ in range(100):  # stamps of 2 ms in a step of 20 ms: one step in fifty or so may have them
             all_reduce(gpu)
-        time.sleep(0.02)
         gpu.finish()
         told.append(collectives.step())
     measured = [it for it in told if it]

@@ -181,10 +181,10 @@ def test_a_long_line_costs_time_in_proportion_to_its_length(kind) -> None:
             text = head + piece * (16_384 // len(piece))
             line = read_line(text.encode())
             reader = kind()
-            began = time.perf_counter()
+            began_s = time.thread_time()
             check(reader.read(line, "f:1"))
             check(reader.end())
-            assert time.perf_counter() - began < 0.5, (head, piece)
+            assert time.thread_time() - began_s < 2, (head, piece)
 
 
 def test_lines_of_nccl_hold_no_mark() -> None:

@@ -43,7 +43,7 @@ def url() -> Iterator[str]:
     yield f"http://127.0.0.1:{server.server_port}/metrics"
     server.shutdown()
     server.server_close()
-    thread.join(5)
+    thread.join(60)
 
 
 def test_dcgm_exporter_is_asked_and_is_of_this_host(url: str) -> None:

@@ -35,7 +35,7 @@ def server(answer: Callable[[socket.socket], None]) -> Iterator[str]:
         yield f"http://127.0.0.1:{listening.getsockname()[1]}/metrics"
     finally:
         listening.close()
-        thread.join(5)
+        thread.join(60)
 
 
 def said(status: str, body: bytes = b"", headers: str = "") -> bytes:
@@ -58,19 +58,17 @@ def test_a_redirect_is_not_followed() -> None:
 def test_a_server_that_says_one_byte_at_a_time_is_left() -> None:
     def drip(connection: socket.socket) -> None:
         connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
-        for _ in range(40):
+        while True:  # until it is hung up on
             connection.sendall(b"x")
             time.sleep(0.1)
 
-    began = time.monotonic()
     with server(drip) as url, pytest.raises(NotServedError, match=r"no answer within 0\.5 s"):
         served_text(url, timeout_s=0.5)
-    assert time.monotonic() - began < 4.5
 
 
 def test_a_server_that_says_nothing_is_left() -> None:
     with (
-        server(lambda _: time.sleep(1)) as url,
+        server(lambda it: it.recv(1)) as url,
         pytest.raises(NotServedError, match="no answer within"),
     ):
         served_text(url, timeout_s=0.2)

@@ -55,7 +55,7 @@ def test_a_zombie_is_gone(child: subprocess.Popen[bytes]) -> None:
     liveness = Liveness()
     names(liveness, Rank(0, child.pid))
     child.kill()
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60
     while psutil.Process(child.pid).status() != psutil.STATUS_ZOMBIE:
         assert time.monotonic() < deadline
     assert names(liveness, Rank(0, child.pid)) == [("process_gone", 0)]
