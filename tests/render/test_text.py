@@ -243,6 +243,10 @@ class _Terminal(io.StringIO):
         (_Terminal(), {"NO_COLOR": "1"}, False),
         (_Terminal(), {"TERM": "dumb"}, False),
         (io.StringIO(), {}, False),
+        (io.StringIO(), {"FORCE_COLOR": "1"}, True),
+        (io.StringIO(), {"CLICOLOR_FORCE": "1"}, True),
+        (io.StringIO(), {"CLICOLOR_FORCE": "0"}, False),
+        (_Terminal(), {"FORCE_COLOR": "1", "NO_COLOR": "1"}, False),
     ],
 )
 def test_colour_is_for_terminals_that_want_it(

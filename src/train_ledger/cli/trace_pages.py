@@ -26,16 +26,16 @@ _MOST_KERNELS = 20
 _TELLS = 0.001
 _LETTERS = {
     "compute": "C",
-    "bubble": "B",
     "comm_exposed": "X",
-    "recompute": "R",
-    "data_wait": "D",
-    "straggler": "S",
     "cpu_launch": "L",
     "other": "O",
+    "data_wait": "D",
+    "bubble": "B",
+    "recompute": "R",
+    "straggler": "S",
     "kernel_eff": "K",
 }
-"""The buckets in the order of their colours, and the letter of each."""
+"""The buckets in the order of their colours, dark ones and light ones by turns, and the letter of each."""
 
 
 def report_of_breakdown(found: Breakdown) -> Report:

@@ -126,13 +126,13 @@ _PAPER = """
   body { margin: 0; padding: 0; max-width: none; font-size: 10pt; } button { display: none; }
   pre { white-space: pre-wrap; overflow: visible; font-size: 8.5pt; }
   .scroll { overflow: visible; } table { max-width: 100%; font-size: 8pt; }
-  thead { display: table-header-group; } tr, li, dd, figure, pre, .bar, svg { break-inside: avoid; }
-  h1, h2, .why, caption, figcaption, dt { break-after: avoid; }
+  thead { display: table-header-group; } tr, li, dd, pre, .bar, svg { break-inside: avoid; }
+  h1, h2, .why, caption, figcaption { break-after: avoid; }
   th, td, table.numbers th, table.numbers td, table.lanes th, table.lanes td { min-width: 0; max-width: none;
     overflow-wrap: anywhere; padding: .2rem .3rem; }
   table.lanes { font-size: 6.5pt; } td.figure, th.figure { white-space: normal; }
   table th[scope=row] { position: static; }
-  svg.graph { max-width: 100%; height: auto; }
+  svg.graph { width: auto; height: auto; max-width: 100%; max-height: 22cm; }
   p.key svg, svg { -webkit-print-color-adjust: exact; print-color-adjust: exact; }
   footer { break-inside: avoid; } }
 """

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import shlex
+import time
 from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 
 import msgspec
 
+from train_ledger import __version__
 from train_ledger.answer import Diagnosis
 from train_ledger.config import Config
 from train_ledger.ledger import JournalError
 from train_ledger.ops.postmortem import as_markdown, postmortem
-from train_ledger.render import Picture, as_html, as_json
+from train_ledger.render import Made, Picture, as_html, as_json
 from train_ledger.run_dir import RunDir, RunDirError, read_small, write_atomically
 
 __all__ = ["kept_picture", "write_draft", "write_records"]
@@ -29,7 +32,10 @@ def write_records(
     try:
         write_atomically(verdict, as_json(diagnosis).encode())
         title = f"{run_dir.path.name}: {incident}"
-        page = as_html(diagnosis, title=title, currency=config.cost.currency, picture=picture)
+        how = Made(
+            "incident", shlex.join(["train-ledger", "watch", str(run_dir.path)]), __version__, time.time()
+        )
+        page = as_html(diagnosis, title=title, currency=config.cost.currency, picture=picture, made=how)
         write_atomically(report, page.encode())
         _keep_picture(_picture(run_dir, incident), picture)
         yield f"report {report}"
