@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from train_ledger.slow.trace.reading.argument_values import NONE, collective, correlation, is_forward, rank
 from train_ledger.slow.trace.reading.events import Arguments, RawEvent, nanoseconds
 from train_ledger.slow.trace.reading.loss import Losses
 from train_ledger.slow.trace.reading.names import Category, Doing, category, doing, gpu_class
@@ -17,8 +18,8 @@ from train_ledger.slow.trace.reading.spans import Collective, Columns, Spans, Tr
 
 __all__ = ["Collective", "Spans", "Trace", "read_trace"]
 
-_NONE = -1
 _MOST_REMEMBERED = 200_000
+_DAYS_NS = 2 * 86_400 * 10**9
 _OF_NO_LENGTH = frozenset("MistfCNOD")
 _STEP = re.compile(r"ProfilerStep#(\d{1,12})")
 
@@ -122,8 +123,8 @@ class _Table:
             code = int(gpu_class(kind, name, args.collective, self._own))
             self._classes[kind, name, is_told] = code
         if is_told:
-            self._collectives[len(self._gpu)] = _collective(args)
-        self._gpu.add(*times, code, self._name(name), self._stream(event, args), _correlation(args))
+            self._collectives[len(self._gpu)] = collective(args)
+        self._gpu.add(*times, code, self._name(name), self._stream(event, args), correlation(args))
 
     def _stream(self, event: RawEvent, args: Arguments) -> int:
         stream = args.stream if isinstance(args.stream, int | str) else event.tid
@@ -132,7 +133,7 @@ class _Table:
     def _take_stream_wait(self, event: RawEvent) -> None:
         args = event.arguments()
         if "stream wait" in event.name.lower() and (times := self._times(event)) is not None:
-            self._waits.add(*times, 0, self._name(event.name), self._stream(event, args), _NONE)
+            self._waits.add(*times, 0, self._name(event.name), self._stream(event, args), NONE)
 
     def _take_launch(self, event: RawEvent) -> None:
         if (times := self._times(event)) is None:
@@ -140,9 +141,9 @@ class _Table:
         name = event.name
         what, number = self._doing(name) or Doing.NOTHING, self._name(name)
         place = self._place((event.pid, event.tid))
-        self._launches.add(*times, int(what), number, place, _correlation(event.arguments()))
+        self._launches.add(*times, int(what), number, place, correlation(event.arguments()))
         if what is not Doing.NOTHING:
-            self._host.add(*times, int(what), number, place, _NONE)
+            self._host.add(*times, int(what), number, place, NONE)
 
     def _take_host(self, event: RawEvent) -> None:
         what = self._doing(event.name)
@@ -155,18 +156,14 @@ class _Table:
             what = Doing.FORWARD
         if (times := self._times(event)) is not None:
             place = self._place((event.pid, event.tid))
-            self._host.add(*times, int(what), self._name(event.name), place, _NONE)
+            self._host.add(*times, int(what), self._name(event.name), place, NONE)
 
     def _is_forward(self, event: RawEvent) -> bool:
-        """Whether gradients of it are asked for: operators carry a sequence number then.
-
-        Those of the backward pass carry that of what they are the gradient of, and the thread of that.
-        """
+        """Whether gradients of it are asked for: operators carry a sequence number then."""
         if b'"Sequence number"' not in bytes(event.args):
             return False
         self._has_sequence_numbers = True
-        args = event.arguments()
-        return not args.forward_thread and "Backward" not in event.name and _whole(args.sequence) >= 0
+        return "Backward" not in event.name and is_forward(event.arguments())
 
     def _take_mark(self, event: RawEvent) -> None:
         name = event.name
@@ -177,9 +174,9 @@ class _Table:
             return
         what = doing(name)
         place = self._place((event.pid, event.tid))
-        self._marks.add(*times, int(what), self._name(name), place, _NONE)
+        self._marks.add(*times, int(what), self._name(name), place, NONE)
         if what is not Doing.NOTHING:
-            self._host.add(*times, int(what), self._name(name), place, _NONE)
+            self._host.add(*times, int(what), self._name(name), place, NONE)
 
     def _doing(self, name: str) -> Doing | None:
         """What a span of the host is; None for a mark, which older profilers list as an operator."""
@@ -212,8 +209,8 @@ class _Table:
         info = told if isinstance(told, dict) else {}
         return Trace(
             file=str(path),
-            rank=_rank(info.get("rank")),
-            world_size=_rank(info.get("world_size")),
+            rank=rank(info.get("rank")),
+            world_size=rank(info.get("world_size")),
             gpu=gpu.only(kept),
             launches=self._launches.spans()[0],
             host=self._host.spans()[0],
@@ -245,41 +242,3 @@ class _Table:
         if odd:
             self._losses.count("an activity of the GPU days away from the others", odd, events=odd)
         return np.asarray(near, dtype=bool)
-
-
-_DAYS_NS = 2 * 86_400 * 10**9
-
-
-def _correlation(args: Arguments) -> int:
-    """What joins a launch to its activities; where only that of the operator is told, a number below −1."""
-    found = _whole(args.correlation)
-    if found != _NONE or args.external_id is None:
-        return found
-    operator = _whole(args.external_id)
-    return _NONE - operator if operator > 0 else _NONE
-
-
-def _whole(value: object) -> int:
-    if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 62:
-        return value
-    if isinstance(value, str) and value.isdecimal() and len(value) < 19:
-        return int(value)
-    return _NONE
-
-
-def _rank(value: object) -> int | None:
-    number = _whole(value)
-    return number if number >= 0 else None
-
-
-def _collective(args: Arguments) -> Collective:
-    elements = _whole(args.elements)
-    group = " ".join(str(it) for it in (args.group, args.group_ranks) if it is not None)
-    return Collective(
-        str(args.collective),
-        group,
-        elements if elements >= 0 else None,
-        "" if args.dtype is None else str(args.dtype),
-        None if _whole(args.number) < 0 else _whole(args.number),
-        "" if args.described is None else str(args.described),
-    )
