@@ -79,7 +79,7 @@ def test_a_slow_run_has_its_step_and_its_suspects_there() -> None:
         Suspect("slow.data", "ruled_out", "data_wait_s is 0.01 s, as before"),
         Suspect("slow.straggler.clock", "confirmed", "rank 5 computes 2.1 s", rise_s=1.1),
     )
-    parts = {"compute_s": {"median": {"before_s": 1.0, "now_s": 2.1}}}
+    parts = {"compute_s": {"median": {"before_s": 1.0, "now_s": 2.1}, "longest": {"now_s": 9.0}}}
     slow = SlowAnswer(
         "slow",
         "slow.straggler.clock",
@@ -91,6 +91,6 @@ def test_a_slow_run_has_its_step_and_its_suspects_there() -> None:
     )
     view = replace(hung(), diagnosis=replace(diagnosis(), cause="slow.straggler.clock", details=slow))
     text = Read(waits_part(view)).text
-    assert "compute_s1 s2.1 s+1.1 s" in text
+    assert "compute_s1 s2.1 s+1.1 s9 s" in text
     assert text.index("slow.straggler.clock") < text.index("slow.data")
     assert "ruled out" in text

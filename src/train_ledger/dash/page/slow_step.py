@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from train_ledger.answer import SlowAnswer, Suspect
 from train_ledger.dash.page.markup import Safe, element, join, table
 
@@ -18,8 +20,9 @@ def slow_step(answer: SlowAnswer) -> Safe:
         since = f" {answer.compared_with} → now" if answer.compared_with else ""
         shown.append(element("h2", "a step", element("span", since, class_="dim")))
         rows = [_row("the whole step", answer.before_s, answer.now_s)]
-        rows += [_part(name, figures.get("median", {})) for name, figures in answer.parts.items()]
-        shown.append(table(("", "before", "now", "more"), rows, "a step, before and now"))
+        rows += [_part(name, figures) for name, figures in answer.parts.items()]
+        headings = ("", "before", "now", "more", "longest now")
+        shown.append(table(headings, rows, "a step, before and now"))
     if answer.suspects:
         shown.append(element("h2", "suspects"))
         suspects = [_suspect(it) for it in sorted(answer.suspects, key=lambda it: it.verdict != "confirmed")]
@@ -27,12 +30,13 @@ def slow_step(answer: SlowAnswer) -> Safe:
     return join(shown)
 
 
-def _part(name: str, seconds: object) -> Safe:
-    told = seconds if isinstance(seconds, dict) else {}
-    return _row(name, told.get("before_s"), told.get("now_s"))
+def _part(name: str, figures: Mapping[str, Mapping[str, float | None]]) -> Safe:
+    """In the median of the ranks, and on the rank where it is longest, which is what tells of a few."""
+    median, longest = figures.get("median", {}), figures.get("longest", {})
+    return _row(name, median.get("before_s"), median.get("now_s"), longest.get("now_s"))
 
 
-def _row(name: str, before_s: float | None, now_s: float | None) -> Safe:
+def _row(name: str, before_s: float | None, now_s: float | None, longest_s: float | None = None) -> Safe:
     more = None if before_s is None or now_s is None else now_s - before_s
     return element(
         "tr",
@@ -40,6 +44,7 @@ def _row(name: str, before_s: float | None, now_s: float | None) -> Safe:
         element("td", _seconds(before_s)),
         element("td", _seconds(now_s)),
         element("td", "–" if more is None else f"{more:+.3g} s"),
+        element("td", _seconds(longest_s)),
     )
 
 
