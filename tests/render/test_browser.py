@@ -46,7 +46,7 @@ def test_it_opens_without_a_complaint_or_a_request(
     assert opened.evaluate("document.documentElement.scrollWidth") <= width
     assert opened.locator("svg rect").count() == 3
     assert opened.locator("tr.here td.odd").inner_text() == ATTACK
-    dark = opened.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(20, 23, 26)"
+    dark = opened.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(17, 20, 23)"
     assert dark is (scheme == "dark")
 
 
