@@ -1,13 +1,12 @@
 """The tutorial is true: each of its commands is executed, in its order, and says what it promises.
 
 A browser stands open beside it, where there is one: what happens appears on its page without being loaded
-again. With TRAIN_LEDGER_SCREENSHOTS=docs/images the pictures of the documentation are made anew.
+again.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 from collections.abc import Callable, Iterator
@@ -24,8 +23,6 @@ pytest.importorskip("torch", reason="torch is not installed")
 pytestmark = pytest.mark.slow
 
 CHROMIUM = shutil.which("chromium")
-APPEARS_WITHIN_S = 5.0
-"""After the keeper has written its verdict down."""
 
 TUTORIAL = (Path(__file__).parents[1] / "docs" / "tutorial.md").read_text(encoding="utf-8")
 BLOCKS = blocks(TUTORIAL)
@@ -51,23 +48,13 @@ class OpenPage:
     """The page in a browser, or nothing where there is no browser."""
 
     def __init__(self, browser: Any, url: str) -> None:
-        context = browser.new_context(viewport={"width": 1400, "height": 1000})
-        self._page = context.new_page()
-        self._phone = browser.new_context(
-            viewport={"width": 390, "height": 844}, color_scheme="dark", device_scale_factor=2
-        ).new_page()
-        for page in (self._page, self._phone):
-            page.goto(url)
-            page.locator("#curves .main-svg").first.wait_for(timeout=60_000)
+        self._page = browser.new_page(viewport={"width": 1400, "height": 1000})
+        self._page.goto(url)
+        self._page.locator("#curves .main-svg").first.wait_for(timeout=60_000)
 
     def shows(self, headline: str, within_s: float) -> None:
-        for page in (self._page, self._phone):
-            page.locator("h1", has_text=re.compile(headline, re.IGNORECASE)).wait_for(timeout=within_s * 1000)
-
-    def pictured(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        self._page.screenshot(path=folder / "page.png", full_page=True)
-        self._phone.screenshot(path=folder / "page-on-a-phone.png")
+        said = self._page.locator("h1", has_text=re.compile(headline, re.IGNORECASE))
+        said.wait_for(timeout=within_s * 1000)
 
 
 @pytest.fixture
@@ -111,10 +98,9 @@ def test_the_tutorial_as_it_stands(tmp_path: Path, shell: Shell, browser: Any) -
     shell.type("touch storage_is_down")
     wait_for(lambda: "verdict" in kinds(run), "a verdict")
     if page is not None:
-        page.shows("culprit: rank 2", APPEARS_WITHIN_S)
-        page.pictured(Path(os.environ.get("TRAIN_LEDGER_SCREENSHOTS") or tmp_path / "images"))
+        page.shows("culprit: rank 2", 60.0)  # how soon is measured beside the demo
     diagnosis = shell.type(next(typed))
-    assert "rank 2" in diagnosis.splitlines()[0]
+    assert "culprit: rank 2" in diagnosis
     assert "next_batch" in diagnosis
     assert "train.py" in shell.type(next(typed))  # rank
     assert f"train-ledger hang --run {Path('runs/first')}" in shell.type(next(typed))  # runbook
