@@ -335,3 +335,16 @@ def test_a_keeper_killed_at_any_moment_pages_exactly_once(
         time.sleep(0.2)
     assert [outcome.delivery for outcome in Outbox(folder).outcomes()] == ["delivered"]
     assert len(receiver.received) == 1
+
+
+def test_a_sender_that_has_ended_leaves_no_process_behind(tmp_path: Path) -> None:
+    """Of a run of months there would be one a message."""
+    outbox = Outbox(tmp_path)
+    outbox.post(page(command=("true",)))
+    (sender,) = outbox._senders[page().id]
+
+    def is_gone() -> bool:
+        outbox.resume()
+        return not outbox._senders and not os.path.exists(f"/proc/{sender.pid}")
+
+    wait_until(is_gone, 120.0)

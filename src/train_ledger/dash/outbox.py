@@ -61,7 +61,11 @@ class Outbox:
 
         Raises OSError where the folder cannot be written.
         """
-        for id in self._unfinished():
+        unfinished = self._unfinished()
+        for id in self._senders.keys() - set(unfinished):
+            if all(sender.poll() is not None for sender in self._senders[id]):
+                del self._senders[id]  # of a long run there would be a dead process a message
+        for id in unfinished:
             claim = self.folder / f"{id}.claim"
             if not claim.exists():
                 self._start_again(id)

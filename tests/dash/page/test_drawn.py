@@ -23,8 +23,8 @@ LONGEST_MS = 100.0
 def test_curves_and_strips_are_drawn_and_nothing_is_complained_of(browser: Any, scheme: str) -> None:
     with serve(RunPage(hung, KEPT), port=0) as url:
         opened = Open(browser, url, color_scheme=scheme)
-        opened.page.locator("#curves .main-svg").first.wait_for(timeout=20000)
-        opened.page.locator("#strips canvas").first.wait_for(timeout=20000)
+        opened.page.locator("#curves .main-svg").first.wait_for(timeout=60_000)
+        opened.page.locator("#strips canvas").first.wait_for(timeout=60_000)
         assert opened.page.locator("#curves figcaption").all_inner_texts() == [
             "loss",
             "own work, waiting in collectives, waiting for data",
@@ -43,12 +43,12 @@ def test_the_smallest_and_the_largest_figures_have_an_axis_that_says_so(browser:
         history.add(Step(1000.0 + step, step, 0, 0, "n0", values=figures))
     with serve(RunPage(hung, Kept(history)), port=0) as url:
         opened = Open(browser, url)
-        opened.page.locator("figcaption", has_text="host memory").wait_for(timeout=20_000)
+        opened.page.locator("figcaption", has_text="host memory").wait_for(timeout=60_000)
         rates = opened.page.locator("figure", has_text="learning rate").locator(".ytick text")
-        rates.first.wait_for(timeout=20_000)
+        rates.first.wait_for(timeout=60_000)
         assert any(text.endswith("e−4") for text in rates.all_text_contents())
         sizes = opened.page.locator("figure", has_text="host memory").locator(".ytick text")
-        sizes.first.wait_for(timeout=20_000)
+        sizes.first.wait_for(timeout=60_000)
         told = sizes.all_text_contents()
         assert len(set(told)) == len(told) > 1
         assert opened.complaints == []
@@ -57,12 +57,12 @@ def test_the_smallest_and_the_largest_figures_have_an_axis_that_says_so(browser:
 def test_who_looks_closer_gets_finer_steps(browser: Any) -> None:
     with serve(RunPage(hung, Kept(restarted(ranks=1, steps=5000))), port=0) as url:
         opened = Open(browser, url)
-        opened.page.locator("#curves .main-svg").first.wait_for(timeout=20000)
+        opened.page.locator("#curves .main-svg").first.wait_for(timeout=60_000)
         opened.page.evaluate(
             "Plotly.relayout(document.querySelector('#curves .js-plotly-plot'), "
             "{'xaxis.range[0]': 1000, 'xaxis.range[1]': 1100})"
         )
-        opened.page.locator("#read", has_text="double click shows all again").wait_for(timeout=20_000)
+        opened.page.locator("#read", has_text="double click shows all again").wait_for(timeout=60_000)
         assert any("first=1000" in url and "last=1100" in url for url in opened.requests)
         assert opened.complaints == []
 

@@ -33,7 +33,7 @@ def test_two_days_on_the_open_page_leave_nothing_behind(browser: Any) -> None:
     days.until = 1
     with serve(RunPage(days.look, days), port=0, interval_s=0.02) as url:
         opened = Open(browser, url)
-        opened.page.locator("#curves .main-svg").first.wait_for(timeout=30_000)
+        opened.page.locator("#curves .main-svg").first.wait_for(timeout=60_000)
         tools = Tools(opened)
         first, server_first_bytes = held_after(opened, tools, days, Days.A_DAY), resident_bytes()
         second, server_second_bytes = held_after(opened, tools, days, Days.A_DAY), resident_bytes()
