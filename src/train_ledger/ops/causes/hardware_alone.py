@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from train_ledger.answer import Diagnosis
-from train_ledger.ops.causes.first import gpus_told, with_first
+from train_ledger.ops.causes.earlier import gpus_told
+from train_ledger.ops.causes.first import with_first
 from train_ledger.ops.seen import Seen
 from train_ledger.ops.troubles import first_cause, troubles_told
 

@@ -13,7 +13,8 @@ from typing import NamedTuple
 from train_ledger.answer import Diagnosis
 from train_ledger.ledger.attempts import reached_before
 from train_ledger.ledger.state import Attempt
-from train_ledger.ops.causes.first import gpus_told, with_first
+from train_ledger.ops.causes.earlier import gpus_told
+from train_ledger.ops.causes.first import with_first
 from train_ledger.ops.seen import Seen
 from train_ledger.ops.troubles import FirstCause, Told, Trouble, first_cause, troubles_told
 from train_ledger.ops.troubles.lines import line_of
