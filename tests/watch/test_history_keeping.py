@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,38 @@ def test_what_is_damaged_is_made_again_and_that_is_said(run_dir: RunDir, content
         keeping.close()
     assert len(said) == 1
     assert "made again" in said[0]
+
+
+def cut_short(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+def with_another_bit(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("harm", [Path.unlink, cut_short, with_another_bit])
+def test_what_was_kept_and_then_lost_cut_or_changed_is_made_again(
+    run_dir: RunDir, harm: Callable[[Path], None]
+) -> None:
+    first = HistoryKeeping(run_dir)
+    wait_until(lambda: caught_up(first, 100))
+    first.close()
+    harm(history_path(run_dir))
+    said: list[str] = []
+    second = HistoryKeeping(run_dir, said.append)
+    try:
+        wait_until(lambda: caught_up(second, 100))
+        with second.looked_at() as history:
+            assert int(history.curves[0].count.sum()) == 100
+    finally:
+        second.close()
+    assert len(said) == (0 if harm is Path.unlink else 1)
+    third = HistoryKeeping(run_dir)
+    assert steps_in(third) == list(range(1, 101))
+    third.close()
 
 
 def test_a_run_that_was_written_anew_is_read_anew(run_dir: RunDir) -> None:
