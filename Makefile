@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 DEMO_ARGUMENTS ?=
 
-.PHONY: demo test check bench docs setup-demo setup-test clean
+.PHONY: demo test check bench docs pages setup-demo setup-test clean
 
 demo: setup-demo
 	$(BIN)/train-ledger demo $(DEMO_ARGUMENTS)
@@ -20,6 +20,11 @@ check: setup-test
 
 docs: setup-test
 	$(BIN)/zensical build --strict
+
+# What stands in docs/ is written from the code; a test holds each page current.
+pages: setup-test
+	for tool in tools/*_page.py; do $(BIN)/python $$tool || exit 1; done
+	$(BIN)/train-ledger deploy --out deploy --force
 
 bench: setup-test
 	$(BIN)/python bench/log_latency.py
