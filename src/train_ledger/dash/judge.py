@@ -23,7 +23,11 @@ Key = tuple[str, tuple[tuple[str, str], ...]]
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """An alert that fired at `fired_t`; while `inhibited`, it notifies nobody."""
+    """An alert that fired at `fired_t`; while `inhibited`, it notifies nobody.
+
+    `gone_t` is since when its condition holds no more, while it is not resolved yet; None while it holds. It
+    is for who looks at the moment, and is not written down.
+    """
 
     name: str
     level: Level
@@ -32,6 +36,7 @@ class Alert:
     summary: str
     value: float
     inhibited: bool = False
+    gone_t: float | None = None
 
     @property
     def key(self) -> Key:
@@ -39,7 +44,9 @@ class Alert:
         return self.name, tuple(sorted(self.labels.items()))
 
     def to_json(self) -> dict[str, Any]:
-        return {**asdict(self), "labels": dict(self.labels)}
+        written = {**asdict(self), "labels": dict(self.labels)}
+        del written["gone_t"]
+        return written
 
     @classmethod
     def from_json(cls, entry: Mapping[str, Any]) -> Alert:
@@ -97,7 +104,7 @@ class Judge:
     def open_alerts(self) -> tuple[Alert, ...]:
         """The alerts that fire now, oldest first; inhibited ones too."""
         # The page asks from a thread of its own, so the values are taken at one stroke.
-        alerts = [entry.alert for entry in tuple(self._open.values())]
+        alerts = [replace(it.alert, gone_t=it.absent_since_t) for it in tuple(self._open.values())]
         return tuple(sorted(alerts, key=lambda alert: (alert.fired_t, alert.name)))
 
     def restore(self, alerts: Iterable[Alert]) -> None:

@@ -16,6 +16,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.table import Table
 from rich.text import Text
 
+from train_ledger.dash.page.again import goes_on_again
 from train_ledger.dash.page.headline import headline
 from train_ledger.dash.page.rank_rows import RANK_WORDS, RankRow, Totals, rank_rows
 from train_ledger.dash.page.view import PageView
@@ -78,6 +79,8 @@ def _first(view: PageView) -> Iterator[Text]:
     if view.state.unreadable is not None:
         yield Text(f"cannot be read any more: {_safe(view.state.unreadable)}", style="bold red")
     diagnosis = view.current_diagnosis
+    if goes_on_again(view) is not None:  # the next command would look at ranks that go on
+        return
     if diagnosis is not None and diagnosis.next:
         command = diagnosis.next[0]
         yield Text.assemble((f"next: {_safe(command.why)}", "dim"))
@@ -106,6 +109,7 @@ def _alerts(view: PageView, most: int) -> Iterator[Text]:
         style = "bold red" if alert.level == "page" and not alert.inhibited else "yellow"
         told = _safe(alert.summary.removeprefix(f"{view.state.run}: "))
         held = " (inhibited)" if alert.inhibited else ""
+        held += " (no longer so, not resolved yet)" if alert.gone_t is not None else ""
         yield Text.assemble((f"{alert.level:<6} {alert.name}", style), f"{held}  {told}")
     if len(shown) > most:
         yield Text(f"and {len(shown) - most} more", style="dim")

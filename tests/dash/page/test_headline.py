@@ -8,7 +8,11 @@ import pytest
 
 from dash.page.views import healthy, hung, incident, stall
 from dash.states import T0, running, with_rank
+from train_ledger.dash.incident import Incidents
+from train_ledger.dash.judge import Alert, Transition
 from train_ledger.dash.page.headline import headline
+from train_ledger.dash.page.parts import parts
+from train_ledger.dash.page.rank_rows import rank_rows
 from train_ledger.dash.page.view import PageView
 from train_ledger.ledger.state import STATES, RunState
 
@@ -52,3 +56,60 @@ def test_a_run_with_a_rank_that_raised_is_not_called_healthy() -> None:
 def test_every_state_has_a_sentence(state: str) -> None:
     assert headline(PageView(RunState("r42", T0, state=state))).text
     assert headline(PageView(running(t=T0, state=state))).text
+
+
+def _resumed() -> PageView:
+    """The hang of `hung` 40 s after its steps came again, the alert not resolved yet."""
+    view = hung()
+    t = T0 + 5100
+    state = running(t=t, ranks=8, step=51340)
+    back = {
+        "t": t - 40,
+        "kind": "state_changed",
+        "state": "running",
+        "before": "stalled",
+        "step": 51301,
+    }
+    alerts = (replace(stall(), gone_t=t - 40),)
+    return replace(view, state=state, alerts=alerts, journal=(*view.journal, back))
+
+
+def test_a_run_whose_steps_go_on_again_is_not_told_as_one_that_stands_while_its_alert_is_still_open() -> None:
+    first = headline(_resumed())
+    assert first.tone == "unsure"
+    assert first.text == (
+        "steps go on again since 17:24:20Z: step 51340; not resolved yet: TrainingStepStalled"
+    )
+
+
+def test_without_a_verdict_the_summary_of_the_stall_is_not_told_of_a_run_that_goes_on() -> None:
+    view = replace(_resumed(), diagnosis=None, journal=())
+    first = headline(view)
+    assert first.text.startswith("steps go on again since ")
+    no_judge = headline(replace(view, alerts=()))  # `top` began after steps had come again
+    assert no_judge.text == "steps go on again: step 51340; not resolved yet: TrainingStepStalled"
+
+
+def test_that_steps_go_on_again_hides_no_other_page_that_holds() -> None:
+    view = _resumed()
+    xid = Alert("GpuXidError", "page", {"run": "r42"}, T0 + 5050, "r42: XID 79 on node0, GPU 3", 79.0)
+    assert headline(replace(view, alerts=(*view.alerts, xid), diagnosis=None, journal=())).text == (
+        "XID 79 on node0, GPU 3"
+    )
+    both = Incidents()
+    both.apply([Transition("fired", stall(), T0 + 4990), Transition("fired", xid, T0 + 5050)], T0 + 5050)
+    held = replace(view, alerts=(*view.alerts, xid), incidents=both.open)
+    assert headline(held).text == "culprit: rank 5 on node0"
+
+
+def test_a_run_that_stands_once_more_is_told_as_one_that_stands() -> None:
+    view = replace(_resumed(), state=hung().state, alerts=(stall(),))
+    assert headline(view).text == "culprit: rank 5 on node0"
+
+
+def test_of_a_run_that_goes_on_no_rank_is_called_the_culprit_or_waiting_but_what_it_was_is_kept() -> None:
+    view = _resumed()
+    assert {row.word for row in rank_rows(view)} == {"fine"}
+    shown = parts(view)
+    assert "What it was: culprit: rank 5" in shown["verdict"]
+    assert "no longer so since" in shown["alerts"]

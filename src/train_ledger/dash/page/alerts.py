@@ -23,4 +23,12 @@ def _alert(alert: Alert, run: str) -> Safe:
     inhibited = element("span", "inhibited, nobody is told", class_="dim") if alert.inhibited else None
     head = (element("span", alert.level, class_=f"chip {alert.level}"), " ", element("b", alert.name), " ")
     since = element("span", moment(alert.fired_t), class_="dim")
-    return element("li", *head, since, " ", inhibited, element("p", alert.summary.removeprefix(f"{run}: ")))
+    told = alert.summary.removeprefix(f"{run}: ")
+    return element("li", *head, since, " ", inhibited, element("p", told), _gone(alert.gone_t))
+
+
+def _gone(t: float | None) -> Safe | None:
+    """The summary tells of the last moment at which the condition held."""
+    if t is None:
+        return None
+    return element("p", "no longer so since ", moment(t, age=False), "; not resolved yet", class_="dim")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Literal
 
+from train_ledger.dash.page.again import Again, goes_on_again
 from train_ledger.dash.page.rank_rows import in_words, rank_rows
 from train_ledger.dash.page.view import PageView
 from train_ledger.dash.rules import RULES
@@ -46,10 +48,12 @@ def headline(view: PageView) -> Headline:
     >>> headline(PageView(RunState("r42", t=0.0))).text
     'nothing was heard of this run yet'
     """
-    state = view.state
-    if (diagnosis := view.current_diagnosis) is not None:
+    state, again = view.state, goes_on_again(view)
+    if again is None and (diagnosis := view.current_diagnosis) is not None:
         return Headline(verdict(diagnosis), "unsure" if diagnosis.cause in ("none", "unknown") else "trouble")
     pages = [alert for alert in view.alerts if alert.level == "page" and not alert.inhibited]
+    if again is not None:
+        pages = [alert for alert in pages if alert.gone_t is None]
     if pages:
         first = min(pages, key=lambda alert: (alert.fired_t, _ORDER.get(alert.name, len(_ORDER))))
         return Headline(first.summary.removeprefix(f"{state.run}: "), "trouble")
@@ -63,8 +67,16 @@ def headline(view: PageView) -> Headline:
         return Headline(f"{troubled} – no alert so far, {at}", "unsure")
     if state.step is None:
         return _without_a_step(state)
+    if again is not None:
+        return Headline(_going_on(again, at), "unsure")
     pace = "" if state.p50_step_time_s is None else f", one every {duration(state.p50_step_time_s)}"
     return Headline(f"nothing wrong: {at}{pace}", "fine")
+
+
+def _going_on(again: Again, at: str) -> str:
+    """Whether it lasts is not known; the alert waits for that."""
+    since = "" if again.since_t is None else f" since {datetime.fromtimestamp(again.since_t, UTC):%H:%M:%SZ}"
+    return f"steps go on again{since}: {at}; not resolved yet: {', '.join(again.alerts)}"
 
 
 def _without_a_step(state: RunState) -> Headline:

@@ -8,6 +8,7 @@ from typing import Literal
 
 from train_ledger.answer import HangAnswer
 from train_ledger.dash.conditions import last_loss_finite
+from train_ledger.dash.page.again import goes_on_again
 from train_ledger.dash.page.view import PageView
 from train_ledger.ledger.state import RankState, RunState
 from train_ledger.render import ranks_in_words
@@ -46,6 +47,8 @@ class RankRow:
 def rank_rows(view: PageView) -> list[RankRow]:
     """All ranks of the run that should be there, by rank; one that nothing was heard of is `silent`."""
     state, diagnosis = view.state, view.current_diagnosis
+    if goes_on_again(view) is not None:  # who was waited for then is not to be told as waited for now
+        diagnosis = None
     accused = frozenset(diagnosis.ranks if diagnosis else ())
     details = diagnosis.details if diagnosis else None
     victims_of = details.victims_of if isinstance(details, HangAnswer) else {}

@@ -6,12 +6,13 @@ import shlex
 from collections.abc import Iterable
 
 from train_ledger.answer import CAUSES, Diagnosis, HangAnswer, Impact, NextCommand
+from train_ledger.dash.page.again import goes_on_again
 from train_ledger.dash.page.cost import money
 from train_ledger.dash.page.headline import headline
 from train_ledger.dash.page.markup import Child, Safe, element, join, moment, pairs, whole
 from train_ledger.dash.page.taken import Taken, taken_of
 from train_ledger.dash.page.view import PageView
-from train_ledger.render import duration, place_in_code
+from train_ledger.render import duration, place_in_code, verdict
 
 __all__ = ["verdict_part"]
 
@@ -20,12 +21,17 @@ _WANTED = {"dump": "dumps"}
 
 
 def verdict_part(view: PageView) -> Safe:
-    first = headline(view)
+    first, again = headline(view), goes_on_again(view) is not None
     diagnosis = view.current_diagnosis
     said: list[Child] = [element("h1", first.text, class_=first.tone)]
     if diagnosis is not None:
         currency = view.accounts.currency if view.accounts else ""
+        if again:
+            said.append(element("p", f"What it was: {verdict(diagnosis)}.", class_="dim"))
         said += _found(diagnosis, view.verdict_t, currency)
+    elif view.incidents and again:
+        none = "Nobody looked for the reason while it stood; watch --respond does."
+        said.append(element("p", none, class_="dim"))
     elif view.incidents:
         said += _not_yet(view, taken_of(view.about_incidents, view.incidents[-1].id))
     earlier = view.last_verdict[1]
