@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, get_type_hints
 
 import msgspec
@@ -81,8 +82,7 @@ def read_diagnosis(written: object) -> Diagnosis | None:
     if not isinstance(written, Mapping):
         return None
     details = written.get("details")
-    is_slow = isinstance(details, Mapping) and "suspects" in details
-    kinds: dict[str, Any] = {**get_type_hints(Diagnosis), "details": SlowAnswer if is_slow else HangAnswer}
+    kinds = _kinds(is_slow=isinstance(details, Mapping) and "suspects" in details)
     told = {
         name: value for name, value in written.items() if name in kinds and (name, value) != ("details", None)
     }
@@ -92,3 +92,9 @@ def read_diagnosis(written: object) -> Diagnosis | None:
         )
     except (msgspec.ValidationError, TypeError):  # a field is missing, or of another kind
         return None
+
+
+@cache
+def _kinds(*, is_slow: bool) -> Mapping[str, Any]:
+    """Of what kind each field of a verdict is; asked for a dozen times a look, and slow to be found."""
+    return {**get_type_hints(Diagnosis), "details": SlowAnswer if is_slow else HangAnswer}

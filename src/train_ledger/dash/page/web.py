@@ -91,10 +91,15 @@ def app(
 
 
 def _routes(run: RunPage, interval_s: float, ending: Event) -> list[BaseRoute]:
-    page = _Page(run, Stream(interval_s, ending))
+    page = _Page(run)
+    stream = Stream(page.parts, interval_s, ending)
+
+    async def events(request: Request) -> Response:
+        return stream.answer(request)
+
     return [
         Route("/", page.whole),
-        Route("/events", page.events),
+        Route("/events", events),
         Route("/api/state", page.state),
         Route("/api/history", page.curves),
         Route("/api/strips", page.strips),
@@ -105,16 +110,18 @@ def _routes(run: RunPage, interval_s: float, ending: Event) -> list[BaseRoute]:
 
 
 def _routes_of_all(pages: Sequence[RunPage], interval_s: float, ending: Event) -> list[BaseRoute]:
-    stream, exposition = Stream(interval_s, ending), Exposition(Config())
+    exposition = Exposition(Config())
 
     def rows() -> list[tuple[str, PageView]]:
         return [(f"runs/{number}/", page.source()) for number, page in enumerate(pages)]
+
+    stream = Stream(lambda: (time.time(), overview_parts(rows())), interval_s, ending)
 
     async def whole(request: Request) -> Response:
         return Response(overview(rows()), media_type="text/html; charset=utf-8")
 
     async def events(request: Request) -> Response:
-        return stream.answer(request, lambda: (time.time(), overview_parts(rows())))
+        return stream.answer(request)
 
     async def metrics(request: Request) -> Response:
         texts = [exposition.text_of_run(page.source().state) for page in pages]
@@ -146,10 +153,9 @@ def _files() -> list[BaseRoute]:
 
 
 class _Page:
-    def __init__(self, run: RunPage, stream: Stream) -> None:
+    def __init__(self, run: RunPage) -> None:
         self._source = run.source
         self._history = run.history
-        self._stream = stream
         self._exposition = Exposition(Config())
 
     async def whole(self, request: Request) -> Response:
@@ -177,10 +183,7 @@ class _Page:
     async def metrics(self, request: Request) -> Response:
         return PlainTextResponse(self._exposition.text_of_run(self._source().state))
 
-    async def events(self, request: Request) -> Response:
-        return self._stream.answer(request, self._parts)
-
-    def _parts(self) -> tuple[float, Mapping[str, str]]:
+    def parts(self) -> tuple[float, Mapping[str, str]]:
         view = self._source()
         return view.state.t, parts(view)
 
