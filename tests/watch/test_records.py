@@ -59,7 +59,16 @@ def test_no_name_leads_out_of_the_folder(tmp_path: Path, name: object) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"{", b"[]", b'{"stacks": [7]}', b"\xff\xfe", b'{"graph": {"nodes": []}}']
+    "content",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b'{"stacks": [7]}',
+        b"\xff\xfe",
+        b'{"graph": {"nodes": []}}',
+        b'{"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+    ],
 )
 def test_what_is_no_picture_is_none(tmp_path: Path, content: bytes) -> None:
     run_dir = written(tmp_path, picture("x"))

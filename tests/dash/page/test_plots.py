@@ -6,6 +6,7 @@ import base64
 import json
 from typing import Any
 
+import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
@@ -69,6 +70,19 @@ def test_a_run_that_has_told_nothing_has_nothing_to_draw() -> None:
     assert asked("/api/history", Kept(History(), 0.25))["attempts"] == []
     assert asked("/api/history", Kept(History(), 0.25))["read"] == 0.25
     assert asked("/api/strips", Kept(History()))["ranks"] == []
+
+
+def test_a_sum_that_an_earlier_keeper_let_grow_beyond_any_number_is_not_drawn() -> None:
+    history = restarted()
+    history.settle()
+    for bins in history.curves.values():
+        bins.total[:, 1] = np.inf
+    history.strips.total[:, 0, 1] = -np.inf
+    answer = asked("/api/history?fields=loss", Kept(history))
+    assert [part["curves"]["loss"]["mean"][1] for part in answer["attempts"]] == [None, None]
+    assert all(
+        np.isfinite((it["low"], it["high"])).all() for it in asked("/api/strips", Kept(history))["ranks"]
+    )
 
 
 def test_a_strip_is_a_byte_a_cell_and_names_who_stands_out() -> None:

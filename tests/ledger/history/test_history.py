@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 
 from ledger.history.made import step, told
@@ -51,6 +52,21 @@ def test_a_loss_that_is_no_number_is_counted_and_not_drawn() -> None:
     (loss_curve,) = curves(history, ["loss"])[0].curves
     assert loss_curve.odd == [0, 1, 1, 0]
     assert loss_curve.high == [2.0, None, None, 2.0]
+
+
+def test_a_figure_that_no_sum_can_hold_is_counted_and_hides_no_other() -> None:
+    history = History()
+    for number, figure in enumerate([2.0, 1.7e308, -1.7e308, 1.7e308, 2.0]):
+        history.add(step(number, loss=figure, compute_s=figure))
+    for t in range(3):
+        history.add_hardware(
+            HardwareReading(1e9 + t, "n0", gpu=0, values={"DCGM_FI_DEV_GPU_TEMP": 1.7e308 if t else 50.0})
+        )
+    (part,) = curves(history, ["loss"], points=2)
+    (loss,) = part.curves
+    assert (sum(loss.odd), loss.low[0], loss.mean[0], loss.high[0]) == (3, 2.0, 2.0, 2.0)
+    assert all(np.nanmax(strip.cells) == 2.0 for strip in strips(history))
+    assert all(np.nanmax(strip.cells) == 50.0 for strip in gpu_strips(history))
 
 
 def test_a_rank_that_goes_back_is_taken_as_it_comes() -> None:

@@ -25,6 +25,8 @@ Told = tuple[int, float, tuple[float | None, ...]]
 """A step, when it was completed, and what was told of `CURVES`."""
 
 _AT_ONCE = 64
+_LARGEST = 1e200
+"""What is told and is larger is counted as no number: the sum of a bin of them would be none."""
 _MOST_MARKS = 5000
 _MOST_ATTEMPTS = 64
 _MARKED = frozenset(
@@ -97,8 +99,9 @@ class History:
         if isinstance(fact, Fault):
             self._mark_fault(fact)
         elif fact.gpu is not None:
-            values = [[fact.values.get(name, math.nan)] for name in GPU_STRIPS]
-            self.gpus.add(f"{fact.host} {fact.gpu}", np.array([int(fact.t)]), np.array(values, float))
+            values = np.array([[fact.values.get(name, math.nan)] for name in GPU_STRIPS], float)
+            values[np.abs(values) > _LARGEST] = np.nan
+            self.gpus.add(f"{fact.host} {fact.gpu}", np.array([int(fact.t)]), values)
 
     def _wait(self, attempt: int, rank: int, told: Sequence[Told]) -> None:
         """Steps that come one by one are put into bins a few at a time, which costs as much as one."""
@@ -130,7 +133,7 @@ class History:
             steps = np.array([it[0] for it in row], np.int64)
             times = np.array([it[1] for it in row], float)
             values = np.array([it[2] for it in row], float).T
-            odd = np.isinf(values)
+            odd = np.abs(values) > _LARGEST
             values[odd] = np.nan
             self._curves_of(attempt).add(rank, steps, times, values, odd if odd.any() else None)
             if attempt >= self.strips_attempt:

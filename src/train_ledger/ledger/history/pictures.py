@@ -5,6 +5,7 @@ Points are least, mean and largest of a bin, so that a spike of one step is seen
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -110,9 +111,10 @@ _DIGITS = 7
 
 
 def _numbers(values: NDArray[np.float64]) -> list[float | None]:
-    """Rounded to what a picture can show; None for nan."""
+    """Rounded to what a picture can show; None for nan, and where a sum has grown beyond any number."""
     return [
-        None if it != it else float(f"{it:.{_DIGITS}g}") if abs(it) < 1e9 else it for it in values.tolist()
+        (float(f"{it:.{_DIGITS}g}") if abs(it) < 1e9 else it) if math.isfinite(it) else None
+        for it in values.tolist()
     ]
 
 
@@ -153,6 +155,7 @@ _LOW_IS_WORSE = frozenset({"DCGM_FI_DEV_SM_CLOCK"})
 
 def _strips(rows: Rows, fields: Sequence[str], order: Callable[[str], Any]) -> Iterable[Strip]:
     means = rows.means()
+    means[np.isinf(means)] = np.nan  # a sum has grown beyond any number
     by_name = sorted(range(len(rows.names)), key=lambda place: order(rows.names[place]))
     names = [rows.names[place] for place in by_name]
     for place, name in enumerate(fields):
