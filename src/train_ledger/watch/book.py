@@ -15,14 +15,19 @@ __all__ = ["Book"]
 
 _TAIL = 200
 _OF_INCIDENTS = 300
+_STORY = frozenset(
+    {"incident_opened", "response_started", "response_done", "response_failed", "verdict", "incident_closed"}
+)
+"""What is told of an incident once, or once a look; of its alerts and messages there may be thousands."""
 
 
 class Book:
     """The journal, its last entries for the page, and the terminal: what goes into one goes into all.
 
     `before` holds what earlier keepers wrote, oldest first; `unread` the lines of it that could not be read.
-    `of_incidents` are the newest entries that name an incident, which a busy run's last entries may not reach
-    back to. Raises JournalError where the ledger folder cannot be made or the journal not read.
+    `of_incidents` are the newest entries that tell what an incident was and what was found of it, which a busy
+    run's last entries may not reach back to. Raises JournalError where the ledger folder cannot be made or the
+    journal not read.
     """
 
     def __init__(self, run_dir: RunDir, console: Console, now: Callable[[], float]) -> None:
@@ -31,7 +36,7 @@ class Book:
         self._journal = Journal(run_dir.journal)
         self.before, self.unread = journal.read(run_dir.journal)
         self.tail: deque[Mapping[str, Any]] = deque(self.before, maxlen=_TAIL)
-        named = (entry for entry in self.before if entry.get("incident") is not None)
+        named = filter(_is_of_story, self.before)
         self.of_incidents: deque[Mapping[str, Any]] = deque(named, maxlen=_OF_INCIDENTS)
 
     def record(self, kind: str, **details: Any) -> Mapping[str, Any]:
@@ -54,10 +59,14 @@ class Book:
             is_kept = False
             self.console.remark(f"{error}; not journalled: {kind}")
         self.tail.append(entry)
-        if entry.get("incident") is not None:
+        if _is_of_story(entry):
             self.of_incidents.append(entry)
         self.console.tell(entry)
         return entry, is_kept
+
+
+def _is_of_story(entry: Mapping[str, Any]) -> bool:
+    return entry.get("kind") in _STORY and entry.get("incident") is not None
 
 
 def _finite(value: Any) -> Any:

@@ -162,7 +162,7 @@ class Keeper:
 
     @property
     def of_incidents(self) -> tuple[Mapping[str, Any], ...]:
-        """The newest entries of the journal that name an incident, oldest first."""
+        """The newest entries of the journal that tell of an incident what the page shows, oldest first."""
         return tuple(self._book.of_incidents)
 
     @property

@@ -24,8 +24,7 @@ def test_each_has_its_verdict_its_length_and_its_links() -> None:
 
 def test_one_without_a_verdict_says_so_and_has_no_report() -> None:
     entries = (
-        {"t": T0, "kind": "incident_opened", "incident": "one"},
-        {"t": T0, "kind": "alert_fired", "incident": "one", "alert": "TrainingLossNotFinite"},
+        {"t": T0, "kind": "incident_opened", "incident": "one", "alert": "TrainingLossNotFinite"},
         {"t": T0 + 60, "kind": "incident_closed", "incident": "one"},
     )
     read = Read(earlier_part(replace(healthy(), of_incidents=entries)))

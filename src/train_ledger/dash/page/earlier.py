@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from train_ledger.answer import Diagnosis
@@ -25,7 +25,7 @@ class _Story:
     opened_t: float | None = None
     closed_t: float | None = None
     found: object = None
-    alerts: list[str] = field(default_factory=list)
+    alerts: str = ""
 
 
 def earlier_part(view: PageView) -> Safe:
@@ -49,13 +49,11 @@ def _stories(entries: Iterable[Mapping[str, Any]]) -> Mapping[str, _Story]:
             continue
         story = stories.setdefault(name, _Story())
         if kind == "incident_opened":
-            story.opened_t = t
+            story.opened_t, story.alerts = t, str(entry.get("alert") or "")
         elif kind == "incident_closed":
             story.closed_t = t
         elif kind == "verdict":
             story.found = entry.get("diagnosis")
-        elif kind == "alert_fired" and entry.get("alert"):
-            story.alerts.append(str(entry["alert"]))
     return stories
 
 
@@ -73,8 +71,7 @@ def _row(view: PageView, name: str, story: _Story) -> Safe:
 def _said(found: Diagnosis | None, story: _Story) -> Child:
     if found is not None:
         return join((verdict(found), " (", element("code", found.cause), ")"))
-    alerts = ", ".join(dict.fromkeys(story.alerts)) or "an alert"
-    return f"{alerts}; no verdict was found"
+    return f"{story.alerts or 'an alert'}; no verdict was found"
 
 
 def _lost(view: PageView, name: str) -> str:

@@ -26,10 +26,10 @@ class PageView:
     `accounts` are those of the whole run as they were made last, and `cannot_tell` says what of it could not
     be told tonight, for want of signals; None before the first time.
     `diagnosis` is the last verdict, which may be that of an incident that is over; `journal` holds the
-    newest entries, oldest first, and `of_incidents` the newest that name an incident (none: those of
-    `journal`). `picture` is what is drawn of the last verdict, None where nothing is; `losses` what incidents
-    cost, by their ids. `run_path` is where the run lies, for commands; `not_observed` says in words what
-    could not be read.
+    newest entries, oldest first, and `of_incidents` the newest that tell what an incident was and what was
+    found of it (none: those of `journal`). `picture` is what is drawn of the last verdict, None where nothing
+    is; `losses` what incidents cost, by their ids. `run_path` is where the run lies, for commands;
+    `not_observed` says in words what could not be read.
     """
 
     state: RunState
