@@ -8,6 +8,7 @@ from train_ledger.config import Xid
 from train_ledger.facts import Event, Fault
 from train_ledger.ledger import RunState
 from train_ledger.ops.troubles.deaths import one_a_death
+from train_ledger.ops.troubles.gone_on import without_saves_in_passing
 from train_ledger.ops.troubles.logs_told import LogsTold, logs_told
 from train_ledger.ops.troubles.owners import with_owners
 from train_ledger.ops.troubles.signal_events import EventsTold, events_told
@@ -20,7 +21,7 @@ __all__ = ["troubles_told"]
 
 _MOST = 20_000
 _ASKED = 32
-_WORDS_OF_SIGNALS = frozenset({"exception", "signal", "ckpt_failed"})
+_WORDS_OF_SIGNALS = frozenset({"exception", "signal", "ckpt_failed", "ckpt_saved"})
 
 
 def troubles_told(
@@ -37,7 +38,8 @@ def troubles_told(
     """
     logs = logs_told(run_dir, until_t)
     signals = _of_signals(run_dir, state, only_now=only_now)
-    told: list[Fault | Event] = [*logs.faults, *_of_kernels(run_dir), *signals.events]
+    events = without_saves_in_passing(signals.events, state)
+    told: list[Fault | Event] = [*logs.faults, *_of_kernels(run_dir), *events]
     found = [it for fault in told if (it := trouble_of(fault, overrides)) is not None]
     if until_t is not None:
         found = [it for it in found if it.t is None or it.t <= until_t]
