@@ -25,9 +25,9 @@ class Book:
     """The journal, its last entries for the page, and the terminal: what goes into one goes into all.
 
     `before` holds what earlier keepers wrote, oldest first; `unread` the lines of it that could not be read.
-    `of_incidents` are the newest entries that tell what an incident was and what was found of it, which a busy
-    run's last entries may not reach back to. Raises JournalError where the ledger folder cannot be made or the
-    journal not read.
+    `of_incidents` are the newest entries that tell what an incident was and what was found of it, which the
+    last entries of a busy run may not reach back to. Raises JournalError where the ledger folder cannot be
+    made or the journal not read.
     """
 
     def __init__(self, run_dir: RunDir, console: Console, now: Callable[[], float]) -> None:

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 from dash.page.nights import accounts, night
 from dash.page.read import Read
-from dash.page.views import healthy, hung
+from dash.page.views import diagnosis, healthy, hung
 from dash.states import T0, running
+from train_ledger.answer import Impact
 from train_ledger.dash.page.cost import cost_part, money
 
 
@@ -31,6 +32,15 @@ def test_without_a_price_in_gpu_hours_and_how_to_set_one() -> None:
 def test_of_a_run_that_goes_on_the_verdict_says_what_it_cost() -> None:
     view = replace(night(), state=running(t=T0 + 5000, ranks=8))
     assert "this incident0.55 USD 0.22 GPU-hours, 1 min 37 s until its verdict" in Read(cost_part(view)).text
+
+
+def test_what_nobody_knows_is_no_figure() -> None:
+    hours = {"productive": 60.0, "stalled": 15.0, "unknown": 25.0}
+    view = replace(night(), accounts=accounts(gpu_hours=hours), state=running(t=T0 + 5000, ranks=8))
+    assert "40.0%, not on steps that count; of 25.0% nothing tells" in Read(cost_part(view)).text
+    of_no_gpu = replace(view, diagnosis=replace(diagnosis(), impact=Impact(97.0, None, None)))
+    text = Read(cost_part(of_no_gpu)).text
+    assert "this incident1 min 37 s until its verdict; its GPU-hours are not known" in text
 
 
 def test_a_run_without_gpus_has_no_bill() -> None:

@@ -8,7 +8,7 @@ from train_ledger.answer import Impact
 from train_ledger.dash.page.markup import Child, Safe, element, join, pairs
 from train_ledger.dash.page.view import PageView
 from train_ledger.ledger import impact
-from train_ledger.ledger.accounts import CATEGORIES, Accounts
+from train_ledger.ledger.accounts import Accounts
 from train_ledger.render import duration
 
 __all__ = ["cost_part", "money"]
@@ -38,11 +38,12 @@ def money(amount: float, currency: str) -> str:
 def _told(view: PageView, accounts: Accounts) -> Iterator[tuple[str, Child]]:
     hours, gpus = accounts.gpu_hours or {}, accounts.world_size or 0
     whole = sum(hours.values())
-    lost = sum(hours.get(name, 0.0) for name in CATEGORIES if name != "productive")
+    lost, unknown = whole - hours.get("productive", 0.0), hours.get("unknown", 0.0)
     yield "an hour", _hour(gpus, accounts)
     yield "so far", _sum(whole, accounts)
     if whole:
-        yield "of it lost", _sum(lost, accounts, f"{lost / whole:.1%}, not on steps that count")
+        untold = f"; of {unknown / whole:.1%} nothing tells" if unknown else ""
+        yield "of it lost", _sum(lost, accounts, f"{lost / whole:.1%}, not on steps that count{untold}")
     over = _over(view)
     if over:
         count = f"{len(over)} incident{'s' * (len(over) > 1)}"
@@ -78,7 +79,9 @@ def _open(view: PageView, gpus: int, accounts: Accounts) -> Iterator[tuple[str, 
 
 
 def _impact(told: Impact, accounts: Accounts) -> Child:
-    return _sum(told.gpu_hours or 0.0, accounts, f"{duration(told.wall_s)} until its verdict")
+    if told.gpu_hours is None:
+        return f"{duration(told.wall_s)} until its verdict; its GPU-hours are not known"
+    return _sum(told.gpu_hours, accounts, f"{duration(told.wall_s)} until its verdict")
 
 
 def _sum(gpu_hours: float, accounts: Accounts, note: str = "") -> Safe:
