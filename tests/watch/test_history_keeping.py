@@ -64,6 +64,20 @@ def test_the_next_one_goes_on_from_there_and_counts_no_step_twice(run_dir: RunDi
         second.close()
 
 
+def test_a_history_that_was_begun_before_the_run_wrote_its_name_is_gone_on_from(run_dir: RunDir) -> None:
+    first = HistoryKeeping(run_dir)  # `watch` was there before the job
+    wait_until(lambda: caught_up(first, 100))
+    (run_dir.path / "run.json").write_text(json.dumps({"run": "r42", "started": 1000.0}))
+    first.close()
+    said: list[str] = []
+    second = HistoryKeeping(run_dir, said.append)
+    try:
+        assert said == []
+        assert steps_in(second) == list(range(1, 101))
+    finally:
+        second.close()
+
+
 @pytest.mark.parametrize("content", [b"", b"garbage", b"train-ledger history 1\n" + bytes(200)])
 def test_what_is_damaged_is_made_again_and_that_is_said(run_dir: RunDir, content: bytes) -> None:
     run_dir.ledger.mkdir()

@@ -25,6 +25,9 @@ _EVERY_S = 60.0
 _SHARE_OF_TIME = 50
 """Writing it down takes a fiftieth of the time at most."""
 
+_NAMELESS = repr((None, None))
+"""The name of a run that has no run.json (yet)."""
+
 
 def history_path(run_dir: RunDir) -> Path:
     """Where the history of a run is kept."""
@@ -104,6 +107,8 @@ class HistoryKeeping:
             stands = self._files.memory()
             if stands is None or not self._files.caught_up:
                 return
+            if self._name == _NAMELESS:  # who watches was there before the run
+                self._name = self._named()
             try:
                 write_history(self._path, self._name, self._history, stands)
             except OSError as error:

@@ -113,3 +113,11 @@ def test_of_a_run_that_goes_on_no_rank_is_called_the_culprit_or_waiting_but_what
     shown = parts(view)
     assert "What it was: culprit: rank 5" in shown["verdict"]
     assert "no longer so since" in shown["alerts"]
+
+
+def test_of_a_run_that_restarts_the_old_figure_of_its_stall_is_not_told() -> None:
+    restarting = running(t=T0 + 5100, state="restarting", step=None, attempt=1, last_step_t=T0 + 4903)
+    alert = replace(stall(), gone_t=T0 + 5060)
+    first = headline(PageView(restarting, (alert,), (incident(),)))
+    assert first.text == "a restart is under way – no step yet"
+    assert first.tone == "unsure"

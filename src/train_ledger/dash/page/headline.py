@@ -52,7 +52,7 @@ def headline(view: PageView) -> Headline:
     if again is None and (diagnosis := view.current_diagnosis) is not None:
         return Headline(verdict(diagnosis), "unsure" if diagnosis.cause in ("none", "unknown") else "trouble")
     pages = [alert for alert in view.alerts if alert.level == "page" and not alert.inhibited]
-    if again is not None:
+    if again is not None or state.state == "restarting":  # of one that is gone the summary is an old one
         pages = [alert for alert in pages if alert.gone_t is None]
     if pages:
         first = min(pages, key=lambda alert: (alert.fired_t, _ORDER.get(alert.name, len(_ORDER))))
