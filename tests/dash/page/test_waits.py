@@ -9,7 +9,7 @@ import pytest
 from dash.page.nights import night
 from dash.page.read import Read
 from dash.page.views import diagnosis, healthy, hung
-from train_ledger.answer import SlowAnswer, Suspect
+from train_ledger.answer import HangAnswer, SlowAnswer, Suspect
 from train_ledger.dash.page.waits import waits_part
 from train_ledger.render.picture import Edge, Graph, Node, Picture
 
@@ -46,6 +46,21 @@ def test_where_no_drawing_was_kept_the_findings_tell_it() -> None:
 def test_a_hang_without_dumps_is_said_to_be_one() -> None:
     view = replace(hung(), diagnosis=replace(diagnosis(), details=None))
     assert "Nothing to draw: the verdict rests on no Flight Recorder dump." in Read(waits_part(view)).text
+
+
+def test_a_verdict_by_dumps_is_not_said_to_be_one_without() -> None:
+    found = replace(diagnosis(), details=HangAnswer("cannot_tell"))
+    text = Read(waits_part(replace(hung(), diagnosis=found))).text
+    assert "no Flight Recorder dump" not in text
+    assert "nobody waits in a collective" in text
+
+
+def test_of_many_findings_the_others_are_not_said_to_be_drawn() -> None:
+    details = diagnosis().details
+    assert isinstance(details, HangAnswer)
+    many = replace(diagnosis(), details=replace(details, findings=details.findings[:1] * 20))
+    text = Read(waits_part(replace(hung(), diagnosis=many))).text
+    assert "and 4 more, in the state as JSON" in text
 
 
 def test_of_other_trouble_and_of_none_nothing_is_drawn() -> None:

@@ -35,27 +35,29 @@ def waits_part(view: PageView) -> Safe:
     if told:
         return join(told)
     none = "Nothing to draw: the verdict rests on no Flight Recorder dump."
+    if details is not None:
+        none = "No drawing of it was kept, and by what was found nobody waits in a collective."
     return join((element("h2", _HEADING), element("p", none, class_="dim")))
 
 
 def _collectives(picture: Picture) -> Iterator[Safe]:
-    shown = [table for tables in picture.tables for table in tables]
+    shown = [it for tables in picture.tables for it in tables]
     if shown:
         yield element("h2", "who came to which collective")
-        yield from (drawn(table, "who came to which collective") for table in shown)
+        yield from (drawn(it, "who came to which collective") for it in shown)
 
 
 def _waits(picture: Picture, details: HangAnswer | None) -> Iterator[Safe]:
     """By the graph; where none was kept, by the findings, without a drawing."""
     if picture.graph is not None and picture.graph.nodes:
         yield element("h2", _HEADING)
-        yield _table(_of_graph(picture.graph))
+        yield _table(_of_graph(picture.graph), "the drawing")
         yield drawn(picture.graph, "drawing of who waits for whom")
         return
     findings = [it for it in (details.findings if details else ()) if it.waiting]
     if findings:
         yield element("h2", _HEADING)
-        yield _table(map(_of_finding, findings))
+        yield _table(map(_of_finding, findings), "the state as JSON")
         yield element("p", "No drawing of it was kept.", class_="dim")
 
 
@@ -65,12 +67,13 @@ def _lanes(picture: Picture) -> Iterator[Safe]:
         yield element("details", element("summary", heading), drawn(picture.lanes, heading), data_key="lanes")
 
 
-def _table(rows: Iterable[tuple[Child, Child, Child]]) -> Safe:
+def _table(rows: Iterable[tuple[Child, Child, Child]], where: str) -> Safe:
+    """The first rows, and `where` the others are."""
     told = list(rows)
     cells = (element("tr", *(element("td", cell) for cell in row)) for row in told[:_MOST_ROWS])
     shown = table(("waits", "for", "in"), cells, _HEADING)
     rest = len(told) - _MOST_ROWS
-    more = element("p", f"and {rest} more, in the drawing", class_="dim") if rest > 0 else None
+    more = element("p", f"and {rest} more, in {where}", class_="dim") if rest > 0 else None
     return join((shown, more))
 
 
