@@ -1,5 +1,7 @@
+import pytest
+
 from train_ledger.config import Alerts
-from train_ledger.dash import Alert, Transition
+from train_ledger.dash import Alert, Incidents, Transition
 from train_ledger.watch.recall import recall
 
 ALERT = Alert("TrainingStepStalled", "page", {"run": "r42"}, 100.0, "no step", 95.0)
@@ -57,3 +59,46 @@ def test_an_entry_that_cannot_be_understood_is_counted_and_the_others_hold():
     before = recall([entry("alert_fired", transition={"kind": "fired"}), fired()], Alerts())
     assert before.unknown == 1
     assert before.open_alerts == (ALERT,)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("alert", "name"), ["x"]),
+        (("alert", "summary"), 7),
+        (("alert", "labels"), {"run": {}}),
+        (("alert", "fired_t"), 10**400),
+        (("alert", "value"), "much"),
+        (("t",), 1e300),
+        (("t",), True),
+    ],
+)
+def test_a_transition_that_no_judge_wrote_is_counted_and_opens_nothing(path, value):
+    odd = Transition("fired", ALERT, 100.0).to_json()
+    (odd["alert"] if len(path) == 2 else odd)[path[-1]] = value
+    before = recall([entry("alert_fired", transition=odd)], Alerts())
+    assert (before.unknown, before.open_alerts, before.incidents.open) == (1, (), ())
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("id", None),
+        ("run", []),
+        ("opened_t", "noon"),
+        ("told_t", -(10**400)),
+        ("repeats", "x"),
+        ("members", 5),
+    ],
+)
+def test_an_incident_that_no_keeper_wrote_is_counted_and_the_run_is_judged_all_the_same(name, value):
+    (opened,) = Incidents(Alerts()).apply([Transition("fired", ALERT, 100.0)], 100.0)
+    odd = entry("incident_opened", incident="i1", record={**opened.incident.to_json(), name: value})
+    before = recall([odd], Alerts())
+    assert (before.unknown, before.incidents.apply([], 1e9)) == (1, [])
+
+
+@pytest.mark.parametrize("place", [[0, [None]], [0, {}], ["x", 1], [1], 7, "ab"])
+def test_a_verdict_at_no_place_is_one_on_a_run_that_goes_on(place):
+    before = recall([entry("verdict", incident="i1", place=place)], Alerts())
+    assert before.answered == {"i1": {None}}

@@ -19,6 +19,7 @@ from typing import Any, Literal
 
 from train_ledger.config import Alerts
 from train_ledger.dash.judge import Alert, Transition
+from train_ledger.dash.written import moment, text, whole
 
 __all__ = ["Action", "Incident", "Incidents"]
 
@@ -64,12 +65,20 @@ class Incident:
 
     @classmethod
     def from_json(cls, entry: Mapping[str, Any]) -> Incident:
-        """The incident that `to_json` wrote; raises KeyError or TypeError for anything else."""
+        """The incident that `to_json` wrote; raises KeyError, TypeError or ValueError for anything else."""
         members = tuple(
-            Member(Alert.from_json(member["alert"]), member["resolved_t"], member["told"])
+            Member(Alert.from_json(member["alert"]), _moment(member["resolved_t"]), bool(member["told"]))
             for member in entry["members"]
         )
-        return cls(**{**entry, "members": members})
+        return cls(
+            id=text(entry["id"]),
+            run=text(entry["run"]),
+            opened_t=moment(entry["opened_t"]),
+            members=members,
+            told_t=_moment(entry["told_t"]),
+            closed_t=_moment(entry["closed_t"]),
+            repeats=whole(entry.get("repeats", 0)),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +169,10 @@ class Incidents:
     def _repeat_s(self) -> float:
         """As in Alertmanager nothing is told again within the group interval, whatever was configured."""
         return max(self.alerts.repeat_interval_s, self.alerts.group_interval_s)
+
+
+def _moment(value: object) -> float | None:
+    return None if value is None else moment(value)
 
 
 def _incident_id(alert: Alert, t: float) -> str:

@@ -14,6 +14,7 @@ from typing import Any, Literal
 from train_ledger.config import Config
 from train_ledger.dash.rule import Firing, Inhibition, Level, Rule
 from train_ledger.dash.rules import INHIBITIONS, RULES
+from train_ledger.dash.written import labels, moment, number, text
 from train_ledger.ledger.state import RunState
 
 __all__ = ["Alert", "Judge", "Transition"]
@@ -50,14 +51,14 @@ class Alert:
 
     @classmethod
     def from_json(cls, entry: Mapping[str, Any]) -> Alert:
-        """The alert that `to_json` wrote; raises KeyError or TypeError for anything else."""
+        """The alert that `to_json` wrote; raises KeyError, TypeError or ValueError for anything else."""
         return cls(
-            name=entry["name"],
+            name=text(entry["name"]),
             level=entry["level"],
-            labels=dict(entry["labels"]),
-            fired_t=float(entry["fired_t"]),
-            summary=entry["summary"],
-            value=float(entry["value"]),
+            labels=labels(entry["labels"]),
+            fired_t=moment(entry["fired_t"]),
+            summary=text(entry["summary"]),
+            value=number(entry["value"]),
             inhibited=bool(entry.get("inhibited", False)),
         )
 
@@ -79,8 +80,8 @@ class Transition:
 
     @classmethod
     def from_json(cls, entry: Mapping[str, Any]) -> Transition:
-        """The transition that `to_json` wrote; raises KeyError or TypeError for anything else."""
-        return cls(entry["kind"], Alert.from_json(entry["alert"]), float(entry["t"]))
+        """The transition that `to_json` wrote; raises KeyError, TypeError or ValueError for anything else."""
+        return cls(entry["kind"], Alert.from_json(entry["alert"]), moment(entry["t"]))
 
 
 @dataclass(slots=True)

@@ -104,8 +104,9 @@ def _replay(
 
 def as_place(value: object) -> Place | None:
     """The place that stands in an entry, None where none does."""
-    if isinstance(value, list) and len(value) == 2 and isinstance(value[0], int):
-        return value[0], value[1]
+    match value:
+        case [int() as attempt, (int() | None) as step]:
+            return attempt, step
     return None
 
 
