@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+
+import psutil
 
 from waiting import wait_until
 
@@ -80,12 +82,10 @@ class Shell:
 
     def close(self) -> None:
         """End whatever a failed test left behind."""
-        found = subprocess.run(
-            ["ps", "-o", "pid=", "--sid", str(self._process.pid)], capture_output=True, text=True, check=False
-        )
-        for pid in map(int, found.stdout.split()):
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
+        # A launcher's ranks have sessions of their own, and outlive a launcher that is killed.
+        left = psutil.Process(self._process.pid).children(recursive=True)
+        for process in [*left, self._process]:
+            with contextlib.suppress(psutil.NoSuchProcess, ProcessLookupError):
+                process.kill()
+        psutil.wait_procs(left, timeout=20)
         self._process.wait(timeout=20)
