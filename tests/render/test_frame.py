@@ -28,6 +28,13 @@ def test_as_known_at_a_time_in_the_past() -> None:
     [
         ("--prometheus http://ann:secret@prom:9090/x", "--prometheus http://…@prom:9090/x"),
         ("--prometheus 'https://prom/?token=secret&x=1' --html a", "--prometheus 'https://prom/?…' --html a"),
+        ("--prometheus http://ann:sec@ret@prom:9090/x", "--prometheus http://…@prom:9090/x"),
+        ("--prometheus http://ann:secret@prom/x?token=secret", "--prometheus http://…@prom/x?…"),
+        (
+            "--prometheus 'http://prom/x?token='\"'\"'secret' --html a",
+            "--prometheus 'http://prom/x?…' --html a",
+        ),
+        ("--prometheus 'https://prom/?mail=ann@secret'", "--prometheus 'https://prom/?…'"),
         ("--prometheus=https://prom/a#secret", "--prometheus=https://prom/a?…"),
         ("--prometheus http://prom:9090 --at 5", "--prometheus http://prom:9090 --at 5"),
     ],

@@ -34,7 +34,8 @@ for (const command of document.querySelectorAll("pre.command")) {
 """Without it the page is whole, too: a click selects a command."""
 
 _MARKS: dict[Tone, str] = {"trouble": "✖", "fine": "✔", "unsure": "?"}
-_IN_ADDRESS = re.compile(r"(?<=://)[^/\s@]*@|(?<=://)([^\s?#'\"]*)[?#][^\s'\"]*")
+_ADDRESS = re.compile(r"(?<=://)([^/\s?#]*@)?([^\s?#'\"]*)([?#]\S*?(?='?(?:\s|\Z)))?")
+"""Behind its scheme: who asks, the host and path, and the query."""
 _LONGEST_COMMAND = 4000
 
 
@@ -53,12 +54,12 @@ class Made:
     as_known_t: float | None = None
 
     def __post_init__(self) -> None:
-        told = harmless(_IN_ADDRESS.sub(_without_secret, self.command), longest=_LONGEST_COMMAND)
+        told = harmless(_ADDRESS.sub(_without_secret, self.command), longest=_LONGEST_COMMAND)
         object.__setattr__(self, "command", told)
 
 
 def _without_secret(found: re.Match[str]) -> str:
-    return "…@" if found[1] is None else f"{found[1]}?…"
+    return f"{'…@' if found[1] else ''}{found[2]}{'?…' if found[3] else ''}"
 
 
 def framed(verdict: str, tone: Tone, body: str, *, title: str = "", made: Made | None = None) -> str:
