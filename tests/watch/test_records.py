@@ -53,7 +53,7 @@ def test_beside_a_verdict_without_a_picture_no_earlier_one_stays(tmp_path: Path)
     assert kept_picture(run_dir, NAME) is None
 
 
-@pytest.mark.parametrize("name", [None, 7, "", "..", "../journal", "never-written", "a/b"])
+@pytest.mark.parametrize("name", [None, 7, "", "..", "../journal", "never-written", "a/b", "a\0b", "\ud800"])
 def test_no_name_leads_out_of_the_folder(tmp_path: Path, name: object) -> None:
     assert kept_picture(written(tmp_path, picture("x")), name) is None
 

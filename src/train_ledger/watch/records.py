@@ -51,7 +51,7 @@ def kept_picture(run_dir: RunDir, incident: object) -> Picture | None:
     try:
         kept = read_small(_picture(run_dir, incident), limit_bytes=_LARGEST_BYTES)
         picture = msgspec.json.decode(kept, type=Picture)
-    except (OSError, msgspec.DecodeError, RecursionError):  # of what nests too deeply
+    except (OSError, ValueError, RecursionError):  # a name that no file can have; what nests too deeply
         return None
     return picture if _is_sound(picture) else None
 
