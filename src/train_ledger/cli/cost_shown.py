@@ -94,7 +94,7 @@ def _hang(hang: HangCost, currency: str) -> Iterable[Row]:
         cells = (part, duration(hang.without[part]), duration(hang.with_alert[part]))
         rows.append((*cells, *([_length(hang.in_run.get(part))] if seen else [])))
     totals = ("in all", duration(sum(hang.without.values())), duration(sum(hang.with_alert.values())))
-    rows.append((*totals, *([_length(_total(hang))] if seen else [])))
+    rows.append((*totals, *([_length(_total(hang.in_run))] if seen else [])))
     yield Figures(heads, tuple(rows), left=frozenset(range(len(heads))))
     yield _recoveries(hang)
     saved = f"{hang.saved_gpu_hours:,.0f} GPU-hours, {_money(hang.saved_cost, currency)}"
@@ -112,16 +112,16 @@ def _recoveries(hang: HangCost) -> Bars:
     if hang.in_run:
         of["this run"] = hang.in_run
     bars = [
-        Bar(name, parts, duration(sum(parts)))
+        Bar(name, tuple(lengths.get(part) or 0.0 for part in PARTS), _length(_total(lengths)))
         for name, lengths in of.items()
-        for parts in (tuple(lengths.get(part) or 0.0 for part in PARTS),)
     ]
     letters = "".join(str(number) for number, _ in enumerate(PARTS, 1))
     return Bars("how long a hang stops the run, part by part", tuple(PARTS), letters, tuple(bars))
 
 
-def _total(hang: HangCost) -> float | None:
-    known = [length_s for length_s in hang.in_run.values() if length_s is not None]
+def _total(lengths: Mapping[str, float | None]) -> float | None:
+    """Of all parts; None where one of them was not observed."""
+    known = [length_s for length_s in lengths.values() if length_s is not None]
     return sum(known) if len(known) == len(PARTS) else None
 
 
