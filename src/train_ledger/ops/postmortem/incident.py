@@ -91,18 +91,23 @@ def incident_of(run_dir: RunDir, name: str | None = None) -> Incident:
     if chosen not in known:
         raise RunDirError(f"{run_dir.journal}: holds no incident {chosen[:_SHOWN]}; there {_in_words(known)}")
     nameless = sum(entry.get("incident") is not None and _name(entry) is None for _, entry in entries)
-    return _incident(entries, chosen, len(unreadable) + nameless)
+    own = [number for number, (_, entry) in enumerate(entries) if _name(entry) == chosen]
+    return _incident(entries, chosen, own, len(unreadable) + nameless)
 
 
 def all_incidents(run_dir: RunDir) -> list[Incident]:
     """Every incident of the journal, oldest first; raises JournalError where it cannot be read."""
     entries = journal.numbered(run_dir.journal).entries
-    return [_incident(entries, name, 0) for name in _incidents(entries)]
+    own: dict[str, list[int]] = {}
+    for number, (_, entry) in enumerate(entries):
+        if (name := _name(entry)) is not None:
+            own.setdefault(name, []).append(number)
+    return [_incident(entries, name, own[name], 0) for name in _incidents(entries)]
 
 
-def _incident(entries: Sequence[_Numbered], name: str, left_out: int) -> Incident:
+def _incident(entries: Sequence[_Numbered], name: str, own: Sequence[int], left_out: int) -> Incident:
+    """`own` are the places of the entries that name it."""
     taker = Taker()
-    own = [number for number, (_, entry) in enumerate(entries) if _name(entry) == name]
     is_closed = any(entries[number][1].get("kind") == "incident_closed" for number in own)
     end = own[-1] if is_closed else len(entries) - 1
     happened = tuple(_happened(it, taker) for it in _between(entries, own[0], end, name))
