@@ -96,3 +96,10 @@ def test_what_could_not_be_told_tonight_is_said() -> None:
     assert "wanted stacks 7" in html
     assert "and 12 more: train-ledger coverage" in html
     assert "could not be told tonight" not in document(replace(healthy(), cannot_tell=()))
+
+
+def test_under_a_verdict_it_is_still_said_that_the_run_cannot_be_read() -> None:
+    lost = replace(hung().state, unreadable="/runs/r42: Stale file handle", unreadable_since_t=T0)
+    text = Read(document(replace(hung(), state=lost))).text
+    assert "the run itself cannot be read: /runs/r42: Stale file handle" in text
+    assert "cannot be read" not in Read(document(hung())).text

@@ -15,7 +15,9 @@ _COVERAGE_ROWS = 8
 def unobserved_part(view: PageView) -> Safe:
     """What is missing in the verdict, and what would be missing in one tonight."""
     diagnosis = view.current_diagnosis
-    lines = [*view.not_observed, *(diagnosis.not_observed if diagnosis else ())]
+    gone = f"the run itself cannot be read: {view.state.unreadable}"
+    lines = [gone] if view.state.unreadable is not None else []
+    lines += [*view.not_observed, *(diagnosis.not_observed if diagnosis else ())]
     if view.state.world_size is None:
         lines.append("how many ranks there should be: run.json does not say")
     listed = element("ul", *(element("li", line) for line in dict.fromkeys(lines)))
