@@ -19,6 +19,10 @@ from train_ledger.render import Picture
 __all__ = ["PageView", "read_diagnosis"]
 
 
+_LATEST_T = 1e11
+"""Seconds: the year 5138."""
+
+
 @dataclass(frozen=True, slots=True)
 class PageView:
     """All that the page shows, as known at `state.t`.
@@ -44,6 +48,10 @@ class PageView:
     picture: Picture | None = None
     losses: Mapping[str, Impact] = field(default_factory=dict)
     run_path: str = "RUN"
+
+    def __post_init__(self) -> None:
+        for name in ("journal", "of_incidents"):
+            object.__setattr__(self, name, tuple(map(_dated, getattr(self, name))))
 
     @property
     def about_incidents(self) -> tuple[Mapping[str, Any], ...]:
@@ -75,6 +83,12 @@ class PageView:
         incident, diagnosis = self.last_verdict
         is_open = any(incident in (None, each.id) for each in self.incidents)
         return diagnosis if is_open else None
+
+
+def _dated(entry: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The entry; one of a time that no clock tells has none: it can neither be drawn nor counted from."""
+    t = entry.get("t")
+    return {**entry, "t": None} if isinstance(t, int | float) and not abs(t) < _LATEST_T else entry
 
 
 def read_diagnosis(written: object) -> Diagnosis | None:
