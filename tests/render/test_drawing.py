@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from train_ledger.answer import Finding, HangAnswer
 from train_ledger.render import Picture, as_html
-from train_ledger.render.drawing import graph_svg, lanes_html, table_html
+from train_ledger.render.drawing import lanes_html, table_html
 from train_ledger.render.picture import Cell, Column, Edge, Graph, Lane, Lanes, Node, Stack, Step, Table
+from train_ledger.render.wait_drawing import graph_svg
 
 ATTACK = "</title></svg><script>alert(1)</script><img src=//evil.example onerror='x'>\"&"
 
@@ -87,6 +88,52 @@ def test_who_waits_stands_to_the_right_and_the_way_back_is_a_circle() -> None:
     assert len(set(lefts)) == 3
     assert svg.count('class="circle"') == 1
     assert "3 more ranks are not drawn" in svg
+
+
+def test_what_leads_outwards_runs_below_all_nodes_and_no_label_lies_on_one() -> None:
+    nodes = (Node((5,), 0, is_culprit=True), Node((4,), 1), Node((3,), 1), Node((2,), 2))
+    edges = (Edge(1, 0, "a"), Edge(2, 0, "b"), Edge(3, 1, "c"), Edge(0, 3, "d"), Edge(0, 1, "e"))
+    svg = graph_svg(Graph(nodes, edges))
+    boxes = [(int(x), int(y)) for x, y in re.findall(r'<rect x="(\d+)" y="(\d+)"', svg)]
+    labels = {text: (int(x), int(y)) for x, y, text in re.findall(_LABEL, svg)}
+    assert labels.keys() == set("abcde")
+    assert not [
+        (text, box)
+        for text, (x, y) in labels.items()
+        for box in boxes
+        if box[0] < x < box[0] + 200 and box[1] < y < box[1] + 44
+    ]
+    lowest = max(y for _, y in boxes) + 44
+    assert lowest < labels["d"][1] < labels["e"][1] < int(re.findall(r'height="(\d+)" role', svg)[0])
+    assert svg.rindex("<path class=") < svg.rindex("<rect") < svg.index('<text class="dim label"')
+
+
+def test_a_label_stands_where_its_edge_does_not_lead() -> None:
+    nodes = (Node((0,), 0, is_culprit=True), Node((1,), 1), Node((2,), 1))
+    svg = graph_svg(Graph(nodes, (Edge(1, 0, "a"), Edge(2, 0, "b"), Edge(2, 0, "c"), Edge(2, 0, "d"))))
+    heights = {text: int(y) for _, y, text in re.findall(_LABEL, svg)}
+    from_y = {text: 12 + 22 + 62 * row for text, row in (("a", 0), ("b", 1), ("c", 1))}
+    assert heights["a"] < from_y["a"], "straight on: above"
+    assert heights["b"] > from_y["b"], "it rises: below"
+    assert heights["c"] < from_y["c"], "what is left"
+    assert "d" not in heights
+
+
+_LABEL = r'<text class="dim label" x="(\d+)" y="(\d+)"><title>\w</title>(\w)</text>'
+
+
+def test_groups_that_wait_for_nobody_known_are_told_and_not_drawn() -> None:
+    alone = (Node(tuple(range(8)), 0, text="in all_reduce"), Node((8,), 1, text="in all_gather"))
+    told = graph_svg(Graph(alone, ()))
+    assert "<svg" not in told
+    assert "ranks 0-7 wait in all_reduce for nobody that is known</p>" in told
+    assert "rank 8 waits in all_gather for nobody that is known</p>" in told
+    among_others = graph_svg(
+        Graph((Node((9,), 0, is_culprit=True), Node((10,), 1), *alone), (Edge(1, 0, "tp"),))
+    )
+    assert among_others.count("<rect") == 2
+    assert "for nobody that is known" in among_others
+    assert "ranks 0-7: no wait of theirs is drawn" in graph_svg(Graph(alone, (), left_out=5))
 
 
 def test_a_lane_without_an_operation_has_an_empty_place() -> None:

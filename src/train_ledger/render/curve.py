@@ -76,9 +76,10 @@ def curve_html(curve: Curve) -> str:
     return (
         f"<figure>\n<figcaption>{escape(curve.title)}</figcaption>\n"
         f'<svg class="curve" role="img"><title>{escape(curve.title)}{_mark_told(curve)}</title>\n'
-        f"{''.join(_axes(curve, top))}"
+        f"{''.join(_rules(top))}\n"
         f'<svg y="{_TOP}" width="100%" height="{_HEIGHT - _TOP - _BOTTOM}" viewBox="0 0 {_ACROSS} 100" '
-        f'preserveAspectRatio="none">{"".join(_paths(curve, top))}</svg>\n{_mark(curve)}</svg>\n'
+        f'preserveAspectRatio="none">{"".join(_paths(curve, top))}</svg>\n'
+        f"{''.join(_figures(curve, top))}{_mark(curve)}</svg>\n"
         f"{_key(curve)}{note}</figure>"
     )
 
@@ -91,15 +92,23 @@ def _top(told: Sequence[float]) -> float:
     return 1.08 * top if top > _NOTHING else 1.0
 
 
-def _axes(curve: Curve, top: float) -> Iterator[str]:
-    inner = _HEIGHT - _TOP - _BOTTOM
+def _rules(top: float) -> Iterator[str]:
     for value in _round_values(top):
-        y = _TOP + inner * (1 - value / top)
+        y = _height_of(value, top)
         yield f'<line x1="0" x2="100%" y1="{y:.0f}" y2="{y:.0f}"/>'
-        if value:
-            yield f'<text x="2" y="{y - 4:.0f}">{_figure(value)} {escape(curve.unit)}</text>'
+
+
+def _figures(curve: Curve, top: float) -> Iterator[str]:
+    """Upon the curves, which would cross them out."""
+    for value in _round_values(top)[1:]:
+        y = _height_of(value, top) - 4
+        yield f'<text x="2" y="{y:.0f}">{_figure(value)} {escape(curve.unit)}</text>'
     yield f'<text x="0" y="{_HEIGHT - 3}">step {curve.places[0]:,}</text>'
     yield f'<text x="100%" y="{_HEIGHT - 3}" text-anchor="end">step {curve.places[-1]:,}</text>\n'
+
+
+def _height_of(value: float, top: float) -> float:
+    return _TOP + (_HEIGHT - _TOP - _BOTTOM) * (1 - value / top)
 
 
 def _round_values(top: float) -> list[float]:

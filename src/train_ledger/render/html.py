@@ -13,13 +13,14 @@ from typing import Any
 from train_ledger.answer import Diagnosis, HangAnswer, NextCommand
 from train_ledger.render.bars import Bars, bars_html
 from train_ledger.render.curve import Curve, curve_html
-from train_ledger.render.drawing import graph_svg, lanes_html, table_html
+from train_ledger.render.drawing import lanes_html, table_html
 from train_ledger.render.figures import Figures, figures_html
 from train_ledger.render.frame import Made, framed
 from train_ledger.render.layout import report_of
 from train_ledger.render.picture import Graph, Lanes, Picture, Table
 from train_ledger.render.report import Frames, Pair, Point, Report, Row, Section
 from train_ledger.render.strip import Strip, strip_html
+from train_ledger.render.wait_drawing import graph_svg
 
 __all__ = ["as_html"]
 

@@ -116,6 +116,12 @@ class Graph:
     edges: tuple[Edge, ...]
     left_out: int = 0
 
+    @property
+    def alone(self) -> tuple[int, ...]:
+        """The places of the nodes that no edge touches."""
+        touched = {place for edge in self.edges for place in (edge.start, edge.end)}
+        return tuple(place for place in range(len(self.nodes)) if place not in touched)
+
 
 @dataclass(frozen=True, slots=True)
 class Stack:

@@ -43,6 +43,7 @@ ul { margin: .3rem 0; padding-left: 1.2rem; }
 pre { margin: 0 0 .6rem; padding: .5rem .7rem; background: var(--well); border: 1px solid var(--rule);
   border-radius: 4px; overflow-x: auto; white-space: pre; font: 14px/1.4 var(--mono); }
 pre.command { user-select: all; } button { float: right; font: inherit; font-size: .8rem; margin: .35rem; }
+:focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; }
 footer { margin-top: 2.4rem; padding-top: .6rem; border-top: 1px solid var(--rule); color: var(--dim);
   font-size: .85rem; }
 footer p { margin: .2rem 0; } code { font-family: var(--mono); font-size: .95em; }
@@ -52,6 +53,7 @@ _TABLES = """
 .scroll { overflow-x: auto; margin: .6rem 0; }
 table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabular-nums; }
 caption { text-align: left; color: var(--dim); padding-bottom: .3rem; overflow-wrap: normal; }
+caption span { display: inline-block; position: sticky; left: 0; max-width: min(64rem, 100vw - 2.5rem); }
 th, td { border: 1px solid var(--rule); padding: .3rem .5rem; text-align: left; vertical-align: top;
   overflow-wrap: normal; }
 th { font-weight: 600; background: var(--well); } th.culprit { color: var(--trouble); }
@@ -75,7 +77,7 @@ svg text { fill: var(--ink); } svg .culprit text { fill: var(--trouble); } svg t
 svg.graph path { fill: none; stroke: var(--dim); stroke-width: 1.5; }
 svg.graph path.circle { stroke: var(--trouble); }
 svg text.label { font-size: 11px; text-anchor: end; paint-order: stroke; stroke: var(--paper);
-  stroke-width: 4px; }
+  stroke-width: 6px; stroke-linejoin: round; }
 svg.graph marker path { fill: var(--dim); stroke: none; }
 figure { margin: .8rem 0; } figcaption { color: var(--dim); font-size: .9rem; margin-bottom: .3rem; }
 .bar { display: grid; grid-template-columns: minmax(4rem, 9rem) minmax(0, 1fr) 6.5rem;
@@ -108,6 +110,7 @@ _NARROW = """
   dt { float: left; clear: left; max-width: none; margin-right: .7rem; }
   .bar { grid-template-columns: minmax(0, 1fr) max-content; margin: .4rem 0; }
   .bar svg { grid-row: 2; grid-column: 1 / -1; }
+  button { min-height: 2.25rem; min-width: 3.75rem; margin: .1rem 0 0 .5rem; }
   .scroll.wide { overflow-x: visible; } .scroll.wide table, .scroll.wide tbody, .scroll.wide tr,
   .scroll.wide caption { display: block; }
   .scroll.wide thead { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
@@ -125,7 +128,7 @@ _PAPER = """
   --well: #fff; --trouble: #7a0d08; --fine: #0d4a1c; --unsure: #5a3c00; --accent: #1d4a75; }
   body { margin: 0; padding: 0; max-width: none; font-size: 10pt; } button { display: none; }
   pre { white-space: pre-wrap; overflow: visible; font-size: 8.5pt; }
-  .scroll { overflow: visible; } table { max-width: 100%; font-size: 8pt; }
+  .scroll { overflow: visible; } table { max-width: 100%; font-size: 8pt; } caption span { position: static; }
   thead { display: table-header-group; } tr, li, dd, pre, .bar, svg { break-inside: avoid; }
   h1, h2, .why, caption, figcaption { break-after: avoid; }
   th, td, table.numbers th, table.numbers td, table.lanes th, table.lanes td { min-width: 0; max-width: none;

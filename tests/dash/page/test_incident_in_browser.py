@@ -65,6 +65,8 @@ def test_on_a_phone_drawings_scroll_in_themselves_and_can_be_read(browser: Any, 
         for what in ("#waits .drawn text", "#waits .drawn td", "#stacks pre"):
             light, dark = opened.page.locator(what).first.evaluate(CONTRAST)
             assert (max(light, dark) + 0.05) / (min(light, dark) + 0.05) > 4.5, what
+        too_low = opened.page.locator("a, button, summary").evaluate_all(LOW)
+        assert too_low == []
         assert opened.complaints == []
 
 
@@ -105,6 +107,11 @@ def turned(drawn: Picture) -> Picture:
     stacks = tuple(replace(it, ranks=(700,)) if it.ranks == (5,) else it for it in drawn.stacks)
     return replace(drawn, graph=replace(drawn.graph, nodes=nodes), stacks=stacks)
 
+
+LOW = """all => all.filter((it) => it.getClientRects().length > 0)
+  .filter((it) => it.getClientRects()[0].height < 32)
+  .map((it) => `${it.textContent}: ${it.getClientRects()[0].height}`)"""
+"""What can be pressed and is lower than a finger's end, in pixels."""
 
 CONTRAST = """it => {
   const shine = (colour) => {

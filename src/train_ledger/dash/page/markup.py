@@ -11,8 +11,9 @@ from datetime import UTC, datetime
 from html import escape
 
 from train_ledger.render import harmless
-from train_ledger.render.drawing import graph_svg, lanes_html, table_html
+from train_ledger.render.drawing import lanes_html, table_html
 from train_ledger.render.picture import Graph, Lanes, Table
+from train_ledger.render.wait_drawing import graph_svg
 
 __all__ = [
     "Child",

@@ -20,6 +20,7 @@ __all__ = ["waits_part"]
 _MOST_ROWS = 16
 _LONGEST = 60
 _HEADING = "who waits for whom"
+_NOBODY = "nobody that is known"
 
 
 def waits_part(view: PageView) -> Safe:
@@ -52,7 +53,8 @@ def _waits(picture: Picture, details: HangAnswer | None) -> Iterator[Safe]:
     if picture.graph is not None and picture.graph.nodes:
         yield element("h2", _HEADING)
         yield _table(_of_graph(picture.graph), "the drawing")
-        yield drawn(picture.graph, "drawing of who waits for whom")
+        if picture.graph.edges:
+            yield drawn(picture.graph, "drawing of who waits for whom")
         return
     findings = [it for it in (details.findings if details else ()) if it.waiting]
     if findings:
@@ -82,6 +84,9 @@ def _of_graph(graph: Graph) -> Iterator[tuple[Child, Child, Child]]:
         start, end = graph.nodes[edge.start], graph.nodes[edge.end]
         op = start.text.removeprefix("in ")
         yield _node(start), _node(end), f"{op}, {edge.label}" if op else edge.label
+    for node in (graph.nodes[place] for place in graph.alone):
+        if node.text and not node.is_culprit and not graph.left_out:
+            yield _node(node), _NOBODY, node.text.removeprefix("in ")
 
 
 def _node(node: Node) -> Child:
@@ -91,7 +96,7 @@ def _node(node: Node) -> Child:
 
 
 def _of_finding(finding: Finding) -> tuple[Child, Child, Child]:
-    whom = ranks_in_brief(finding.culprits, longest=_LONGEST) if finding.culprits else "nobody that is known"
+    whom = ranks_in_brief(finding.culprits, longest=_LONGEST) if finding.culprits else _NOBODY
     number = "" if finding.seq is None else f", number {finding.seq}"
     group = "" if finding.group is None else f" of {finding.group.desc or finding.group.name}"
     return ranks_in_brief(finding.waiting, longest=_LONGEST), whom, f"{finding.op or '?'}{number}{group}"

@@ -30,6 +30,7 @@ const MARKS = {
 };
 const [SOONEST_MS, LATEST_MS] = [5000, 60_000];
 const CURVE_POINTS = 700;
+const [ROW_PX, LOWEST_STRIP_PX, HIGHEST_STRIP_PX] = [14, 28, 144];
 const room = document.getElementById("curves");
 const strips = document.getElementById("strips");
 const read = document.getElementById("read");
@@ -237,6 +238,7 @@ function drawStrip(strip, what, place) {
   if (canvas.width !== strip.columns || canvas.height !== strip.rows) {
     canvas.width = strip.columns;
     canvas.height = strip.rows;
+    canvas.style.height = `${Math.max(LOWEST_STRIP_PX, Math.min(HIGHEST_STRIP_PX, ROW_PX * strip.rows))}px`;
   }
   const context = canvas.getContext("2d");
   const image = context.createImageData(strip.columns, strip.rows);
