@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -9,8 +10,7 @@ from rich.console import Console
 
 from dash.page.views import HOSTILE, healthy, hung, stall
 from train_ledger.dash.page import PageView
-from train_ledger.dash.page.rank_rows import rank_rows
-from train_ledger.watch.top import screen, worst_first_of
+from train_ledger.watch.top import screen
 
 
 def shown(view: PageView, ranks: int = 8, width: int = 140, height: int | None = None) -> list[str]:
@@ -113,6 +113,7 @@ def test_figures_are_never_cut_words_are() -> None:
     assert "culprit" in culprit
 
 
-def test_equal_words_keep_their_order() -> None:
-    rows = rank_rows(healthy())
-    assert [row.rank.rank for row in worst_first_of(rows[::-1])] == [3, 2, 1, 0]
+def test_of_ranks_in_no_trouble_those_that_work_longest_come_first() -> None:
+    lines = shown(with_work(healthy(), {0: 1.0, 1: 3.0, 2: 2.0, 3: math.nan}))
+    table = lines[next(at for at, line in enumerate(lines) if line.split()[:1] == ["rank"]) + 1 :]
+    assert [line.split()[0] for line in table if line.strip()[:1].isdecimal()] == ["1", "2", "0", "3"]

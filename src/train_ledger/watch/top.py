@@ -206,12 +206,7 @@ def _counts(rows: Sequence[RankRow], shown: int) -> str:
 def _most_to_say(rows: Sequence[RankRow]) -> list[RankRow]:
     """Those in trouble first; then those that work longest beyond their peers, which drag the others."""
     by_work = sorted(rows, key=lambda row: -_finite(row.rank.values.get("compute_s", 0.0)))
-    return worst_first_of(by_work)
-
-
-def worst_first_of(rows: list[RankRow]) -> list[RankRow]:
-    """By the word, and among equal words in the order in which they come."""
-    return sorted(rows, key=lambda row: RANK_WORDS.index(row.word))
+    return sorted(by_work, key=lambda row: RANK_WORDS.index(row.word))
 
 
 def _finite(value: float) -> float:
