@@ -26,6 +26,7 @@ from train_ledger.dash.page.document import document
 from train_ledger.dash.page.guard import Guard
 from train_ledger.dash.page.headline import headline
 from train_ledger.dash.page.overview import overview, overview_parts, together
+from train_ledger.dash.page.packed import packed_answer
 from train_ledger.dash.page.parts import parts
 from train_ledger.dash.page.plots import (
     HistorySource,
@@ -166,17 +167,20 @@ class _Page:
         return Response(state_json(self._source()), media_type="application/json")
 
     async def curves(self, request: Request) -> Response:
-        return await self._drawn(lambda source: curves_json(source, request.query_params))
+        return await self._drawn(request, lambda source: curves_json(source, request.query_params))
 
     async def strips(self, request: Request) -> Response:
-        return await self._drawn(strips_json)
+        return await self._drawn(request, strips_json)
 
-    async def _drawn(self, made: Callable[[HistorySource], str]) -> Response:
+    async def _drawn(self, request: Request, made: Callable[[HistorySource], str]) -> Response:
         """Beside the loop: whoever keeps the history may be reading, and other pages must not wait for it."""
-        if self._history is None:
+        history = self._history
+        if history is None:
             return PlainTextResponse("no history is kept here\n", status_code=404)
         try:
-            return Response(await asyncio.to_thread(made, self._history), media_type="application/json")
+            return await asyncio.to_thread(
+                lambda: packed_answer(request, made(history).encode(), "application/json")
+            )
         except PlotError as error:
             return PlainTextResponse(f"{error}\n", status_code=400)
 
@@ -204,7 +208,9 @@ def _plotly(request: Request) -> Response:
     headers = {"ETag": tag, "Cache-Control": "private, max-age=86400"}
     if request.headers.get("if-none-match") == tag:
         return Response(status_code=304, headers=headers)
-    return Response(script, media_type="text/javascript; charset=utf-8", headers=headers)
+    answer = packed_answer(request, script, "text/javascript; charset=utf-8", keep=True)
+    answer.headers.update(headers)
+    return answer
 
 
 def state_json(view: PageView) -> str:
