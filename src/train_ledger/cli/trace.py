@@ -13,7 +13,8 @@ from train_ledger.answer import ExitCode
 from train_ledger.cli.options import Html, Json
 
 if TYPE_CHECKING:
-    from train_ledger.slow.trace.breakdown import Breakdown, Options, Schedule
+    from train_ledger.slow.trace.breakdown import Breakdown, Options
+    from train_ledger.slow.trace.pipeline import Schedule
     from train_ledger.slow.trace.takings import Chosen
 
 __all__ = ["trace_breakdown", "trace_diff"]
@@ -145,7 +146,7 @@ def _named(traces: list[Path]) -> str:
 
 
 def _schedule(stages: int | None, micro_batches: int | None, chunks: int) -> Schedule | None:
-    from train_ledger.slow.trace.breakdown import Schedule
+    from train_ledger.slow.trace.pipeline import Schedule
 
     if (stages is None) != (micro_batches is None):
         raise typer.BadParameter("--pipeline-stages and --micro-batches are given together")

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from slow.trace.traces import Event, kernel, launch, step, write
-from train_ledger.slow.trace.breakdown import Options, RankBreakdown, Schedule, breakdown
+from train_ledger.slow.trace.breakdown import Options, RankBreakdown, breakdown
+from train_ledger.slow.trace.pipeline import Schedule
 
 FORWARD_US, BACKWARD_US, TRANSFER_US = 1000.0, 2000.0, 5.0
 Ran = tuple[str, int, float, float]

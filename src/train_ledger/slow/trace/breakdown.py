@@ -19,7 +19,7 @@ from train_ledger.slow.trace.buckets import (
     together,
 )
 from train_ledger.slow.trace.launching import Launching, launching, lost_launches
-from train_ledger.slow.trace.pipeline import bubble_fraction
+from train_ledger.slow.trace.pipeline import Schedule
 from train_ledger.slow.trace.reading.trace import Trace, read_trace
 from train_ledger.slow.trace.steps import Cut, Window, windows
 from train_ledger.slow.trace.takings import rank_in_name
@@ -29,7 +29,6 @@ __all__ = [
     "Degraded",
     "Options",
     "RankBreakdown",
-    "Schedule",
     "TraceError",
     "breakdown",
 ]
@@ -96,20 +95,6 @@ class Breakdown:
         it = self.ranks[rank]
         whole_ns = it.total.window_ns or it.activity.span_ns
         return rank if (it.caused_ns or 0) >= _COUNTS * whole_ns else None
-
-
-@dataclass(frozen=True, slots=True)
-class Schedule:
-    """A pipeline of so many stages and micro-batches, with so many chunks of layers a rank: 1F1B with one."""
-
-    stages: int
-    micro_batches: int
-    chunks: int = 1
-
-    @property
-    def bubble(self) -> float:
-        """The part of a step that it idles where all stages take equally long."""
-        return bubble_fraction(self.stages, self.micro_batches, self.chunks)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from train_ledger.slow.trace.intervals import Intervals, nothing, union
 from train_ledger.slow.trace.reading.names import GpuClass
 from train_ledger.slow.trace.reading.trace import Collective, Trace
 
-__all__ = ["bubble_fraction", "has_receives", "pipeline_waits"]
+__all__ = ["Schedule", "has_receives", "pipeline_waits"]
 
 _POINT_TO_POINT = re.compile(r"send_?recv", re.IGNORECASE)
 _RECEIVES = re.compile(r"recv", re.IGNORECASE)
@@ -23,17 +24,31 @@ _SEVERAL = re.compile(r"coalesced|batch", re.IGNORECASE)
 _SHARE = 10
 
 
-def bubble_fraction(stages: int, micro_batches: int, chunks: int = 1) -> float:
-    """The part of a step that a pipeline idles by its schedule: 1F1B, or interleaved with `chunks` a rank.
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """A pipeline of so many stages and micro-batches, with so many chunks of layers a rank: 1F1B with one.
 
-    (p − 1) / (v·m + p − 1) for p stages, m micro-batches and v chunks (Narayanan et al. 2021, sections 2.2).
-
-    >>> round(bubble_fraction(4, 8), 4), round(bubble_fraction(4, 8, 2), 4)
-    (0.2727, 0.1579)
+    Raises ValueError where one of them is less than one.
     """
-    if stages < 1 or micro_batches < 1 or chunks < 1:
-        raise ValueError("stages, micro-batches and chunks are at least one each")
-    return (stages - 1) / (chunks * micro_batches + stages - 1)
+
+    stages: int
+    micro_batches: int
+    chunks: int = 1
+
+    def __post_init__(self) -> None:
+        if min(self.stages, self.micro_batches, self.chunks) < 1:
+            raise ValueError("stages, micro-batches and chunks are at least one each")
+
+    @property
+    def bubble(self) -> float:
+        """The part of a step that it idles where all stages take equally long.
+
+        (p − 1) / (v·m + p − 1) for p stages, m micro-batches and v chunks (Narayanan et al. 2021, 2.2).
+
+        >>> round(Schedule(4, 8).bubble, 4), round(Schedule(4, 8, 2).bubble, 4)
+        (0.2727, 0.1579)
+        """
+        return (self.stages - 1) / (self.chunks * self.micro_batches + self.stages - 1)
 
 
 def pipeline_waits(trace: Trace) -> Intervals | None:
