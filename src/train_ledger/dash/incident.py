@@ -21,7 +21,7 @@ from train_ledger.config import Alerts
 from train_ledger.dash.judge import Alert, Transition
 from train_ledger.dash.written import moment, text, whole
 
-__all__ = ["Action", "Incident", "Incidents"]
+__all__ = ["Action", "Incident", "Incidents", "Member"]
 
 
 @dataclass(frozen=True, slots=True)
