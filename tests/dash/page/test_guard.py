@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,9 @@ from train_ledger.dash.page import RunPage, app, serve
 from train_ledger.dash.page.guard import Guard
 
 TOKEN = "a-token-that-nobody-guesses"  # noqa: S105
+
+
+COOKIE = f"train_ledger_token_{hashlib.sha256(TOKEN.encode()).hexdigest()[:8]}"
 
 
 def client() -> TestClient:
@@ -37,7 +41,7 @@ def test_without_a_token_nothing_is_seen(path: str) -> None:
 def test_a_wrong_token_is_as_good_as_none(token: str) -> None:
     assert client().get("/", params={"token": token}).status_code == 401
     assert client().get("/", headers={"Authorization": f"Bearer {token}".encode()}).status_code == 401
-    assert client().get("/", headers={"Cookie": f"train_ledger_token={token}".encode()}).status_code == 401
+    assert client().get("/", headers={"Cookie": f"{COOKIE}={token}".encode()}).status_code == 401
 
 
 def test_the_token_moves_from_the_address_into_a_cookie_that_no_script_reads() -> None:
@@ -47,6 +51,20 @@ def test_the_token_moves_from_the_address_into_a_cookie_that_no_script_reads() -
     cookie = answer.headers["set-cookie"].lower()
     assert "httponly" in cookie
     assert "samesite=strict" in cookie
+    assert own.get("/api/state").status_code == 200
+
+
+def test_two_keepers_on_one_host_are_both_open() -> None:
+    own, header = client(), ""
+    for token in (TOKEN, TOKEN[::-1]):
+        page = app(RunPage(healthy), loopback=False, token=token)
+        other = TestClient(page, base_url="http://node7:9468", follow_redirects=False, cookies=own.cookies)
+        told = other.get("/", params={"token": token}).headers["set-cookie"]
+        header += told.partition(";")[0] + "; "
+        own.cookies.set(
+            *told.partition(";")[0].split("=", 1)
+        )  # as a browser does: by name, whatever the port
+    assert header.count("=") == len(own.cookies) == 2
     assert own.get("/api/state").status_code == 200
 
 
@@ -108,6 +126,13 @@ def test_nothing_else_is_given_away(tmp_path: Path, name: str) -> None:
     answer = reports(tmp_path / "reports").get(f"/reports/{name}")
     assert answer.status_code == 404
     assert "secret" not in answer.text
+
+
+def test_a_link_gives_no_other_file_away(tmp_path: Path) -> None:
+    (tmp_path / "key").write_text("secret")
+    (tmp_path / "20261130T031205Z-X.md").symlink_to(tmp_path / "key")
+    answer = reports(tmp_path).get("/reports/20261130T031205Z-X.md")
+    assert (answer.status_code, "secret" in answer.text) == (404, False)
 
 
 def test_what_is_no_request_of_a_page_reaches_nothing() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 import threading
@@ -69,7 +70,9 @@ def test_the_page_is_read_only(client: httpx.Client) -> None:
     assert client.head("/").status_code == 200
 
 
-@pytest.mark.parametrize("host", ["evil.example.org", "localhost.evil.org", "10.0.0.1", "", "[::1"])
+@pytest.mark.parametrize(
+    "host", ["evil.example.org", "localhost.evil.org", "10.0.0.1", "", "[::1", "[::1]evil.example.org"]
+)
 def test_another_host_name_is_refused(client: httpx.Client, host: str) -> None:
     answer = client.get("/api/state", headers={"Host": host})
     assert answer.status_code in (400, 421)
@@ -87,6 +90,9 @@ def test_another_host_name_is_refused(client: httpx.Client, host: str) -> None:
         ("[::1]", True),
         ("127.0.0.1.evil.org", False),
         ("0.0.0.0", False),
+        ("[::1].evil.org", False),
+        ("[127.0.0.1]", False),
+        ("localhost:80.evil.org", False),
         ("", False),
     ],
 )
@@ -149,6 +155,32 @@ def test_open_pages_are_bounded_and_a_closed_one_makes_room(
             return stream.status_code == 200
 
     wait_until(is_let_in, what="for the place of the closed page")
+
+
+def test_many_that_come_at_once_are_no_more_than_may_be_open(
+    client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("train_ledger.dash.page.stream._MOST_STREAMS", 4)
+    asked = f"GET /events HTTP/1.1\r\nHost: {client.base_url.netloc.decode()}\r\n\r\n".encode()
+    with contextlib.ExitStack() as open_:
+        address = (client.base_url.host, client.base_url.port)
+        many = [open_.enter_context(socket.create_connection(address, timeout=60)) for _ in range(40)]
+        for each in many:
+            each.sendall(asked)
+        answers = [each.recv(12)[-3:] for each in many]
+    assert sorted(answers) == [b"200"] * 4 + [b"503"] * 36
+
+
+def test_who_asks_only_whether_there_are_events_holds_no_place(
+    client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("train_ledger.dash.page.stream._MOST_STREAMS", 1)
+    for _ in range(3):
+        answer = client.head("/events")
+        assert (answer.status_code, answer.headers["content-type"]) == (
+            200,
+            "text/event-stream; charset=utf-8",
+        )
 
 
 def test_the_server_ends_though_a_page_is_open(shown: Shown) -> None:

@@ -8,8 +8,10 @@ whoever may reach the port, as the exporters' are: they hold no line of any log.
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 import ipaddress
+import re
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qsl, quote, urlencode
 
@@ -32,6 +34,9 @@ _HEADERS = {
     "Cache-Control": "no-store",
 }
 _COOKIE = "train_ledger_token"
+_HOST = re.compile(
+    r"(?:\[(?P<ipv6>[0-9a-f:]*:[0-9a-f:.]*)\]|(?P<name>[^][:]*))(?::[0-9]*)?", re.ASCII | re.IGNORECASE
+)
 _OPEN = frozenset({"/metrics", "/healthz"})
 
 
@@ -79,7 +84,7 @@ class Guard:
         bearer = headers.get("authorization", "").partition(" ")
         if bearer[0].lower() == "bearer" and _same(bearer[2].strip(), token):
             return None
-        if _same(_cookie(headers.get("cookie", "")), token):
+        if _same(_cookie(headers.get("cookie", ""), _cookie_name(token)), token):
             return None
         return PlainTextResponse(
             "a token is wanted: open the address that `train-ledger watch` printed when it began\n",
@@ -92,13 +97,18 @@ def _remembered(scope: Scope, query: list[tuple[str, str]], token: str) -> Respo
     """The same page without the token in its address, where it would stand in histories and screenshots."""
     path = quote(scope["path"]).lstrip("/")
     answer = RedirectResponse(f"/{path}" + (f"?{urlencode(query)}" if query else ""), status_code=303)
-    answer.set_cookie(_COOKIE, token, httponly=True, samesite="strict", path="/")
+    answer.set_cookie(_cookie_name(token), token, httponly=True, samesite="strict", path="/")
     return answer
 
 
-def _cookie(header: str) -> str:
+def _cookie_name(token: str) -> str:
+    """Each keeper of a host its own: a browser sends a cookie to all ports, and would forget the others'."""
+    return f"{_COOKIE}_{hashlib.sha256(token.encode()).hexdigest()[:8]}"
+
+
+def _cookie(header: str, name: str) -> str:
     try:
-        found = SimpleCookie(header).get(_COOKIE)
+        found = SimpleCookie(header).get(name)
     except CookieError:
         return ""
     return "" if found is None else found.value
@@ -110,10 +120,12 @@ def _same(told: str, token: str) -> bool:
 
 def is_loopback(host: str) -> bool:
     """Whether a Host header names this machine's loopback, by whichever port (a tunnel has its own)."""
-    name = host.rpartition("]")[0].lstrip("[") if host.startswith("[") else host.partition(":")[0]
-    if name.lower() in ("localhost", "localhost."):
+    match = _HOST.fullmatch(host)
+    if match is None:
+        return False
+    if (match["name"] or "").lower() in ("localhost", "localhost."):
         return True
     try:
-        return ipaddress.ip_address(name).is_loopback
+        return ipaddress.ip_address(match["name"] or match["ipv6"]).is_loopback
     except ValueError:
         return False

@@ -35,10 +35,21 @@ def report_of(folder: Path | None) -> Callable[[Request], Response]:
         if folder is None or kind is None:
             return PlainTextResponse("there is no such report\n", status_code=404)
         try:
-            content = read_small(folder / name, limit_bytes=_LARGEST_BYTES)
+            content = read_small(_own(folder, name), limit_bytes=_LARGEST_BYTES)
         except OSError:
             return PlainTextResponse("there is no such report (yet)\n", status_code=404)
         headers = {"Content-Security-Policy": _POLICY}
         return Response(content, media_type=_KINDS[kind[1]], headers=headers)
 
     return answer
+
+
+def _own(folder: Path, name: str) -> Path:
+    """The report, which is no link: whoever may write into the folder could show any file with it.
+
+    Raises FileNotFoundError where it is one.
+    """
+    path = folder / name
+    if path.is_symlink():
+        raise FileNotFoundError(path)
+    return path

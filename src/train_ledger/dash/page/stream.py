@@ -16,11 +16,13 @@ from threading import Event
 
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 __all__ = ["Stream"]
 
 _MOST_STREAMS = 32
 _LONGEST_SLEEP_S = 0.1
+_KIND = "text/event-stream"
 
 _Made = tuple[float, Mapping[str, str]]
 Parts = Callable[[], _Made]
@@ -41,22 +43,24 @@ class Stream:
     def answer(self, request: Request) -> Response:
         if self._open >= _MOST_STREAMS:
             return PlainTextResponse("too many pages are open\n", status_code=503)
-        return StreamingResponse(self._changes(request), media_type="text/event-stream")
+        if request.method == "HEAD":  # which is sent nothing, and would never end
+            return Response(media_type=_KIND)
+        self._open += 1  # here: many that come at once are all let in before the first is sent anything
+        return _Counted(self._changes(request), self._closed)
+
+    def _closed(self) -> None:
+        self._open -= 1
 
     async def _changes(self, request: Request) -> AsyncIterator[str]:
-        self._open += 1
         sent: dict[str, str] = {}
-        try:
-            is_over = False
-            while not (is_over or await request.is_disconnected()):
-                is_over = self._ending.is_set()  # what was found out last is still shown
-                t, made = self._shown(anew=is_over)
-                changed = {name: html for name, html in made.items() if sent.get(name) != html}
-                sent.update(changed)
-                yield f"data: {json.dumps({'t': t, 'parts': changed})}\n\n"
-                await self._pause()
-        finally:
-            self._open -= 1
+        is_over = False
+        while not (is_over or await request.is_disconnected()):
+            is_over = self._ending.is_set()  # what was found out last is still shown
+            t, made = self._shown(anew=is_over)
+            changed = {name: html for name, html in made.items() if sent.get(name) != html}
+            sent.update(changed)
+            yield f"data: {json.dumps({'t': t, 'parts': changed})}\n\n"
+            await self._pause()
 
     def _shown(self, *, anew: bool) -> _Made:
         """What another reader was shown less than half an interval ago, else what there is now."""
@@ -69,3 +73,17 @@ class Stream:
         until = time.monotonic() + self._interval_s
         while (left_s := until - time.monotonic()) > 0 and not self._ending.is_set():
             await asyncio.sleep(min(left_s, _LONGEST_SLEEP_S))
+
+
+class _Counted(StreamingResponse):
+    """Tells when it is over, however it ends and however early."""
+
+    def __init__(self, content: AsyncIterator[str], closed: Callable[[], None]) -> None:
+        super().__init__(content, media_type=_KIND)
+        self._closed = closed
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._closed()
