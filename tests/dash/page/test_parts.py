@@ -103,3 +103,12 @@ def test_under_a_verdict_it_is_still_said_that_the_run_cannot_be_read() -> None:
     text = Read(document(replace(hung(), state=lost))).text
     assert "the run itself cannot be read: /runs/r42: Stale file handle" in text
     assert "cannot be read" not in Read(document(hung())).text
+
+
+def test_what_a_person_took_by_hand_is_not_denied() -> None:
+    """The journal tells of the keeper alone, and its page names the command by which a person looks."""
+    waiting = replace(hung(), diagnosis=None, journal=(), run_path="runs/r 42")
+    text = Read(parts(waiting)["verdict"]).text
+    assert "The keeper has not looked for the reason." in text
+    assert "train-ledger respond 'runs/r 42'" in text
+    assert "nobody" not in text.lower()

@@ -37,10 +37,20 @@ def test_long_stacks_and_many_of_them_are_bounded() -> None:
 
 
 def test_why_there_are_none_is_said() -> None:
-    assert "No stacks were taken: nobody asked for them" in Read(stacks_part(hung())).text
+    assert "The keeper took no stacks: [respond] on_page is not set." in Read(stacks_part(hung())).text
     started = {"kind": "response_started", "incident": incident().id, "on_page": ["dump"]}
     view = replace(hung(), of_incidents=(started,))
     assert "[respond] on_page asks only for dump" in Read(stacks_part(view)).text
+    started["on_page"] = ["dump", "stacks"]
+    assert "No stacks yet: they are still being taken." in Read(stacks_part(view)).text
+
+
+def test_stacks_that_are_there_are_not_said_not_to_be() -> None:
+    """A person took them, by the command that the page names."""
+    by_hand = replace(night(), of_incidents=(), journal=hung().journal)
+    text = Read(stacks_part(by_hand)).text
+    assert "rank 5 culprit" in text
+    assert "no stacks" not in text.lower()
 
 
 def test_without_an_incident_nothing_is_said() -> None:

@@ -73,5 +73,5 @@ def _told(taken: Taken) -> Child:
     if taken.is_under_way:
         return f"being taken: {', '.join(taken.on_page or ())} of every rank"
     if taken.on_page is None:
-        return "nothing: [respond] on_page is not set, so nobody looks before a person does"
+        return "nothing: [respond] on_page is not set, so the keeper leaves it to a person"
     return harmless(taken.error or taken.summary, longest=1000)

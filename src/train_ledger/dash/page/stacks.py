@@ -22,11 +22,13 @@ def stacks_part(view: PageView) -> Safe:
     """Each group of equal stacks, the odd ones opened; why there are none, where an incident is open."""
     if not view.incidents:
         return join([])
-    why = taken_of(view.about_incidents, view.incidents[-1].id).no_stacks
+    taken = taken_of(view.about_incidents, view.incidents[-1].id)
     picture = (view.picture if view.current_diagnosis is not None else None) or Picture()
+    why = "" if picture.stacks else taken.no_stacks
     if not picture.stacks and not why:
         return join([])
-    said = element("p", f"No stacks were taken: {why}.", class_="dim") if why else None
+    none = "No stacks yet" if taken.is_under_way else "The keeper took no stacks"
+    said = element("p", f"{none}: {why}.", class_="dim") if why else None
     return join((element("h2", "where they stand"), *_shown(view, picture.stacks), said))
 
 

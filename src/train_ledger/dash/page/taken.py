@@ -11,7 +11,7 @@ __all__ = ["Taken", "taken_of"]
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """The first answers, by the journal.
+    """The first answers, by the journal: those of the keeper, not what a person took by hand.
 
     `on_page` is what was asked for, None where nobody asked; `is_done` once that has come to an end, with
     `summary` in one sentence or the `error` that it ended with. `dumps` and `stacks` count ranks, None where
@@ -34,7 +34,7 @@ class Taken:
     def no_stacks(self) -> str:
         """Why there are no stacks, in words; "" where there are, or nobody can say."""
         if self.on_page is None:
-            return "nobody asked for them ([respond] on_page is not set)"
+            return "[respond] on_page is not set"
         if "stacks" not in self.on_page:
             return f"[respond] on_page asks only for {', '.join(self.on_page) or 'nothing'}"
         if not self.is_done or self.stacks:

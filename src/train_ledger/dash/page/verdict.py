@@ -49,7 +49,7 @@ def _not_yet(view: PageView, taken: Taken) -> Iterable[Safe]:
         said = f"Finding out why: {wanted} of every rank are being taken." if wanted else "Finding out why."
         yield element("p", said, class_="dim")
         return
-    none = "Nobody has looked for the reason yet."
+    none = "The keeper has not looked for the reason."
     yield element("p", f"Finding out why failed: {taken.error}." if taken.error else none, class_="dim")
     command = f"train-ledger respond {shlex.quote(view.run_path)}"
     yield from _commands([NextCommand("dumps, stacks and the verdict, now", command)])
