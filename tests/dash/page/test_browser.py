@@ -11,7 +11,7 @@ import pytest
 from dash.page.opened import PHONE, Open
 from dash.page.views import HOSTILE, healthy, hung
 from dash.states import with_rank
-from train_ledger.dash.page import PageView, serve
+from train_ledger.dash.page import PageView, RunPage, serve
 
 pytestmark = pytest.mark.slow
 
@@ -56,6 +56,20 @@ def test_on_a_phone_nothing_runs_out_of_the_screen(browser: Any, scheme: str) ->
         assert opened.width <= PHONE["width"]
         dark = opened.page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(17, 20, 23)"
         assert dark is (scheme == "dark")
+        assert opened.complaints == []
+
+
+def test_of_several_runs_a_phone_shows_what_is_wrong_with_each(browser: Any) -> None:
+    troubled = hung()
+    troubled = replace(troubled, state=replace(troubled.state, run="llama-70b-pretrain-eu-north-" + 40 * "1"))
+    with serve([RunPage(lambda: troubled), RunPage(healthy)], port=0) as url:
+        opened = Open(browser, url, viewport=PHONE)
+        assert opened.width <= PHONE["width"]
+        box = opened.page.locator(".scroll")
+        assert box.evaluate("it => it.scrollWidth <= it.clientWidth")
+        assert opened.page.locator("td .trouble").inner_text() == "culprit: rank 5 on node0"
+        last_step = opened.page.locator("td[data-of='last step']").first
+        assert last_step.evaluate("it => getComputedStyle(it, '::before').content") == '"last step: "'
         assert opened.complaints == []
 
 

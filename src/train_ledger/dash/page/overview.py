@@ -18,6 +18,7 @@ __all__ = ["overview", "overview_parts", "together"]
 Row = tuple[str, PageView]
 """The address of a run's own page, and what is known of it."""
 
+_HEADINGS = ("run", "", "state", "step", "a step takes", "last step", "ranks", "alerts")
 _TONES = ("trouble", "unsure", "fine", "ended")
 
 
@@ -49,9 +50,8 @@ def overview_parts(rows: Sequence[Row]) -> Mapping[str, Safe]:
     told.sort(key=lambda row: (_TONES.index(row[0].tone), row[2].state.run))
     troubled = sum(first.tone == "trouble" for first, _, _ in told)
     mark = f"✖ {troubled} of " if troubled else ""
-    headings = ("run", "", "state", "step", "a step takes", "last step", "ranks", "alerts")
     return {
-        "runs": join((element("h2", "runs"), table(headings, [_row(*row) for row in told], "runs"))),
+        "runs": join((element("h2", "runs"), table(_HEADINGS, [_row(*row) for row in told], "runs"))),
         "title": join([f"{mark}{len(rows)} runs"]),
     }
 
@@ -64,16 +64,20 @@ def _row(first: Headline, address: str, view: PageView) -> Safe:
     said = element("span", first.text, class_=first.tone)
     pace = "–" if state.p50_step_time_s is None else duration(state.p50_step_time_s)
     age = "–" if state.last_step_t is None else f"{duration(max(0.0, state.t - state.last_step_t))} ago"
+    step = "–" if state.step is None else state.step
+    figures = (
+        state.state.replace("_", " "),
+        step,
+        pace,
+        age,
+        ranks,
+        ", ".join(_counts(pages, records)) or "–",
+    )
     return element(
         "tr",
         element("td", element("a", state.run, href=address)),
         element("td", said),
-        element("td", state.state.replace("_", " ")),
-        element("td", "–" if state.step is None else state.step, class_="number"),
-        element("td", pace),
-        element("td", age),
-        element("td", ranks),
-        element("td", ", ".join(_counts(pages, records)) or "–"),
+        *(element("td", value, data_of=of) for of, value in zip(_HEADINGS[2:], figures, strict=True)),
     )
 
 
