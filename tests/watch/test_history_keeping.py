@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from train_ledger.config import Config
 from train_ledger.ledger.history import curves
 from train_ledger.run_dir import RunDir
+from train_ledger.watch.console import Console
 from train_ledger.watch.history_keeping import HistoryKeeping, history_path
+from train_ledger.watch.keeper import Keeper
 from waiting import wait_until
 
 
@@ -158,3 +162,17 @@ def test_a_run_of_logs_alone_has_a_history_too(tmp_path: Path) -> None:
         wait_until(lambda: bool(steps_in(keeping)))
     finally:
         keeping.close()
+
+
+def test_where_a_folder_s_name_is_no_text_nothing_is_kept_and_that_is_said(tmp_path: Path) -> None:
+    run = RunDir(tmp_path / os.fsdecode(b"r\xff42"))
+    run.path.mkdir()
+    write(run, 1, 100)
+    said: list[str] = []
+    keeping = HistoryKeeping(run, said.append)
+    wait_until(lambda: caught_up(keeping, 100))
+    keeping.close()
+    keeper = Keeper(run, Config(), Console(said.append, as_json=False))
+    keeper.turn()
+    keeper.close()
+    assert [line.endswith("is no text") for line in said if "cannot be written" in line] == [True, True]

@@ -160,17 +160,19 @@ class Memory:
         if self.path is None or known is None:
             return False
         kept = _Kept(code_version(), self._run, to_plain(put_down(fold)), known)
-        body = msgspec.msgpack.encode(kept)
         try:
+            body = msgspec.msgpack.encode(kept)
             write_atomically(self.path, _MAGIC + hashlib.sha256(body).digest() + body, mode=0o600)
+        except UnicodeEncodeError as error:  # of a file whose name is no text
+            self._refuse(f"{error.object!r} is no text", error)
+            return False
         except OSError as error:
-            self._refuse(error)
+            self._refuse(error.strerror or str(error), error)
             return False
         self._kept_bytes, self._refused = files.read_bytes, None
         return True
 
-    def _refuse(self, error: OSError) -> None:
-        why = error.strerror or str(error)
+    def _refuse(self, why: str, error: Exception) -> None:
         if why != self._refused:
             self._refused = why
             raise MemoryUnusableError(f"{self.path}: cannot be written: {why}") from error

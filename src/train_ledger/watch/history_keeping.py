@@ -113,6 +113,8 @@ class HistoryKeeping:
                 write_history(self._path, self._name, self._history, stands)
             except OSError as error:
                 self._refuse(f"{self._path} cannot be written: {error.strerror}")
+            except UnicodeEncodeError as error:  # of a file whose name is no text
+                self._refuse(f"{self._path} cannot be written: {error.object!r} is no text")
         took_s = time.monotonic() - began_s
         self._due_s = time.monotonic() + max(_EVERY_S, _SHARE_OF_TIME * took_s)
 

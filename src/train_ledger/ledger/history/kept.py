@@ -70,7 +70,7 @@ _FIELDS = (CURVES, STRIPS, GPU_STRIPS)
 def write_history(path: Path, run: str, history: History, files: FilesMemory) -> None:
     """Keep a history, and where its reader stands (`files`); `run` says which run it is of.
 
-    Raises OSError where the file cannot be written.
+    Raises OSError where the file cannot be written, and UnicodeEncodeError where a file's name is no text.
     """
     history.settle()
     named = dict(_arrays(history))
@@ -122,7 +122,7 @@ def read_history(path: Path, run: str, history: History) -> FilesMemory | None:
         if header.run != run:
             raise ValueError("it is another run's")
         _put(history, header, arrays)
-    except (ValueError, KeyError, msgspec.MsgspecError) as error:
+    except (ValueError, KeyError, msgspec.MsgspecError, RecursionError) as error:
         history.forget()
         raise HistoryUnusableError(f"{path}: {error}; the history is made again") from error
     return header.files
