@@ -81,3 +81,12 @@ def test_an_edge_that_leads_nowhere_is_not_drawn(tmp_path: Path) -> None:
     odd = replace(picture("x"), graph=Graph((Node((2,), 0),), (Edge(7, 0, "x"),)))
     (run_dir.incidents / f"{NAME}.picture.json").write_text(as_json(asdict(odd)))
     assert kept_picture(run_dir, NAME) is None
+
+
+def test_what_no_keeper_draws_is_not_drawn_every_second(tmp_path: Path) -> None:
+    run_dir = written(tmp_path, picture("x"))
+    many = tuple(Node((rank,), 1) for rank in range(200))
+    for graph in (Graph(many, ()), Graph(many[:2], (Edge(1, 0, "x"),) * 2000)):
+        forged = replace(picture("x"), graph=graph)
+        (run_dir.incidents / f"{NAME}.picture.json").write_text(as_json(asdict(forged)))
+        assert kept_picture(run_dir, NAME) is None

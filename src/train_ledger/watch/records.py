@@ -20,7 +20,9 @@ from train_ledger.run_dir import RunDir, RunDirError, read_small, write_atomical
 
 __all__ = ["kept_picture", "write_draft", "write_records"]
 
-_LARGEST_BYTES = 16 << 20
+_LARGEST_BYTES = 2 << 20
+_MOST_NODES, _MOST_EDGES = 100, 1000
+"""Far more than a keeper draws: what is kept is drawn anew every second for whoever has the page open."""
 
 
 def write_records(
@@ -57,10 +59,13 @@ def kept_picture(run_dir: RunDir, incident: object) -> Picture | None:
 
 
 def _is_sound(picture: Picture) -> bool:
-    """Whether every edge leads from a node to a node: who wrote the file may not have been a keeper."""
+    """Whether edges lead from node to node, of not too many: who wrote it may not have been a keeper."""
     graph = picture.graph
-    places = range(len(graph.nodes)) if graph else range(0)
-    return graph is None or all(it.start in places and it.end in places for it in graph.edges)
+    if graph is None:
+        return True
+    places = range(len(graph.nodes))
+    is_small = len(graph.nodes) <= _MOST_NODES and len(graph.edges) <= _MOST_EDGES
+    return is_small and all(it.start in places and it.end in places for it in graph.edges)
 
 
 def _keep_picture(path: Path, picture: Picture | None) -> None:
