@@ -35,6 +35,37 @@ def test_curves_and_strips_are_drawn_and_nothing_is_complained_of(browser: Any, 
         assert opened.complaints == []
 
 
+_OVERHANG_PX = (
+    "Math.max(...[...document.querySelectorAll('#curves figure')].map((figure) => "
+    "figure.querySelector('.main-svg').getBoundingClientRect().right - figure.getBoundingClientRect().right))"
+)
+
+
+def test_no_curve_is_drawn_over_its_neighbour_also_where_a_new_one_comes_to_stand_beside_it(
+    browser: Any,
+) -> None:
+    history = History()
+    for step in range(1, 60):
+        history.add(Step(1000.0 + step, step, 0, 0, "n0", values={"loss": 2.0}))
+    with serve(RunPage(hung, Kept(history)), port=0) as url:
+        opened = Open(browser, url)
+        opened.page.locator("#curves .main-svg").first.wait_for(timeout=60_000)
+        told = {"loss": 2.0, "rss_bytes": 9e9, "lr": 3e-4}
+        for step in range(60, 80):
+            history.add(Step(1000.0 + step, step, 0, 0, "n0", values=told))
+        opened.wait_for(
+            "document.querySelectorAll('#curves .js-plotly-plot .main-svg').length >= 9 && !asking"
+        )
+        assert opened.page.evaluate(_OVERHANG_PX) < 1
+    with serve(RunPage(hung, KEPT), port=0) as url:
+        opened = Open(browser, url)
+        opened.wait_for(
+            "document.querySelectorAll('#curves .js-plotly-plot .main-svg').length >= 6 && !asking"
+        )
+        assert opened.page.evaluate(_OVERHANG_PX) < 1
+        assert opened.complaints == []
+
+
 def test_the_smallest_and_the_largest_figures_have_an_axis_that_says_so(browser: Any) -> None:
     """Without powers: plotly.js writes those with styles of their own, which the page refuses."""
     history = History()

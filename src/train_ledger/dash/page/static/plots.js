@@ -169,8 +169,13 @@ async function refresh() {
     const told = CURVE_GROUPS.filter((group) =>
       answer.attempts.some((part) => group.fields.some((field) => part.curves[field])));
     const lib = told.length > 0 ? await loadPlotly() : null;
-    for (const group of told) {
-      const entry = figure(group.title, group.title);
+    // All have their places before the first is drawn: one that stood alone would be as wide as the page.
+    const entries = told.map((group) => figure(group.title, group.title));
+    if (entries.some((entry) => !entry.bound)) {
+      for (const entry of entries) if (entry.bound) lib.Plots.resize(entry.plot);
+    }
+    for (const [number, group] of told.entries()) {
+      const entry = entries[number];
       if (entry.text === text || (entry.bound && !entry.seen)) continue;
       await lib.react(entry.plot, traces(group, answer), layout(group, answer),
         { displayModeBar: false, responsive: true, doubleClick: "reset" });
