@@ -113,6 +113,13 @@ def test_of_a_run_that_goes_on_no_rank_is_called_the_culprit_or_waiting_but_what
     shown = parts(view)
     assert "What it was: culprit: rank 5" in shown["verdict"]
     assert "no longer so since" in shown["alerts"]
+    assert "py-spy dump" not in shown["verdict"]  # it would look at a rank that goes on
+
+
+def test_the_state_is_told_since_the_steps_came_again_and_not_since_before_they_stood() -> None:
+    assert "since <time" in parts(_resumed())["clock"]
+    assert "17:24:20Z" in parts(_resumed())["clock"]
+    assert "17:24:20Z" not in parts(healthy())["clock"]
 
 
 def test_of_a_run_that_restarts_the_old_figure_of_its_stall_is_not_told() -> None:

@@ -13,7 +13,7 @@ from train_ledger.dash.judge import Alert
 from train_ledger.dash.page.view import PageView
 from train_ledger.ledger.state import RunState
 
-__all__ = ["Again", "goes_on_again"]
+__all__ = ["Again", "goes_on_again", "state_since_t"]
 
 _MOVING = frozenset({"running", "recovering", "numeric_fault", "hardware_fault"})
 _STALL = "TrainingStepStalled"
@@ -43,6 +43,13 @@ def goes_on_again(view: PageView) -> Again | None:
         return None
     since_t = next(_resumed(view), None)
     return Again(since_t, tuple(sorted({alert.name for alert in pages})))
+
+
+def state_since_t(view: PageView) -> float | None:
+    """Since when the run is in its state; a state by itself does not know that it was left in between."""
+    since_t = view.state.since_t
+    resumed_t = next(_resumed(view), None) if view.state.state in _MOVING else None
+    return max((t for t in (since_t, resumed_t) if t is not None), default=None)
 
 
 def _moves(state: RunState) -> bool:

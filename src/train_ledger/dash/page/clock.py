@@ -9,13 +9,13 @@ from train_ledger.render import duration
 __all__ = ["clock_part"]
 
 
-def clock_part(state: RunState) -> Safe:
-    """The figures, and a bar of the limit."""
+def clock_part(state: RunState, since_t: float | None) -> Safe:
+    """The figures, and a bar of the limit; it is in its state since `since_t`."""
     age_s, limit_s = state.stalled_for_s, state.stall_threshold_s
     stalled = age_s > limit_s and not state.finished
     what = "since the last step" if state.last_step_t is not None else "without a first step"
     figures = [
-        _figure("state", state.state.replace("_", " "), _since(state.since_t)),
+        _figure("state", state.state.replace("_", " "), _since(since_t)),
         _figure("step", "–" if state.step is None else f"{state.step}", f"attempt {state.attempt}"),
         _figure(
             what,

@@ -8,6 +8,7 @@ next; then how the run stands.
 from __future__ import annotations
 
 from train_ledger.dash.page.accounts import accounts_part
+from train_ledger.dash.page.again import state_since_t
 from train_ledger.dash.page.alerts import alerts_part
 from train_ledger.dash.page.clock import clock_part
 from train_ledger.dash.page.cost import cost_part
@@ -40,7 +41,7 @@ def parts(view: PageView) -> dict[str, Safe]:
     rows = rank_rows(view)
     return {
         "verdict": verdict_part(view),
-        "clock": clock_part(view.state),
+        "clock": clock_part(view.state, state_since_t(view)),
         "incident": incident_part(view),
         "waits": waits_part(view),
         "stacks": stacks_part(view),

@@ -28,7 +28,7 @@ def verdict_part(view: PageView) -> Safe:
         currency = view.accounts.currency if view.accounts else ""
         if again:
             said.append(element("p", f"What it was: {verdict(diagnosis)}.", class_="dim"))
-        said += _found(diagnosis, view.verdict_t, currency)
+        said += _found(diagnosis, view.verdict_t, currency, commands=not again)
     elif view.incidents and again:
         none = "Nobody looked for the reason while it stood; watch --respond does."
         said.append(element("p", none, class_="dim"))
@@ -55,11 +55,12 @@ def _not_yet(view: PageView, taken: Taken) -> Iterable[Safe]:
     yield from _commands([NextCommand("dumps, stacks and the verdict, now", command)])
 
 
-def _found(diagnosis: Diagnosis, found_t: float | None, currency: str) -> Iterable[Safe]:
+def _found(diagnosis: Diagnosis, found_t: float | None, currency: str, *, commands: bool) -> Iterable[Safe]:
+    """What was found; the `commands` look at what the ranks do now."""
     details = diagnosis.details if isinstance(diagnosis.details, HangAnswer) else None
     findings = details.findings if details else ()
     evidence = [*diagnosis.evidence, *(line for finding in findings for line in finding.evidence)]
-    commands = [*diagnosis.next, *(details.next if details else ())]
+    following = [*diagnosis.next, *(details.next if details else ())] if commands else []
     found = [] if found_t is None else [("found", moment(found_t, age=False))]
     facts: list[tuple[str, Child]] = [
         *found,
@@ -70,7 +71,7 @@ def _found(diagnosis: Diagnosis, found_t: float | None, currency: str) -> Iterab
     if diagnosis.impact is not None:
         facts.append(("lost by then", _lost(diagnosis.impact, currency)))
     yield pairs(facts)
-    yield from _commands(commands)
+    yield from _commands(following)
     yield from _listed("evidence", dict.fromkeys(evidence))
     yield from _listed("ruled out", (f"{each.cause}: {each.by}" for each in diagnosis.ruled_out))
 
