@@ -122,6 +122,7 @@ def test_colour_changes_nothing_but_colour() -> None:
         ),
         (HangAnswer("no_hang"), "no hang: nobody waits for anybody in what was read"),
         (Diagnosis("running", "none"), "nothing wrong: the run is running"),
+        (Diagnosis("restarting", "none"), "no cause is known: the run is restarting"),
         (
             Diagnosis("stalled", "unknown", not_observed=("no dumps",)),
             "cannot tell, because no dumps",

@@ -61,9 +61,14 @@ def _of_hang(answer: HangAnswer) -> str:
     return f"nobody to blame: {'; '.join(told)}"
 
 
+_BROKEN_OFF = frozenset({"restarting", "stopped"})
+"""Something ended it, so that it is not called well also where nobody found what."""
+
+
 def _of_diagnosis(answer: Diagnosis) -> str:
     if answer.cause == "none":
-        return f"nothing wrong: the run is {answer.state}"
+        first = "no cause is known" if answer.state in _BROKEN_OFF else "nothing wrong"
+        return f"{first}: the run is {answer.state}"
     if answer.cause == "unknown":
         because = answer.not_observed[0] if answer.not_observed else "the evidence does not say why"
         return f"cannot tell, because {because}"

@@ -59,7 +59,7 @@ def windows(trace: Trace, launched: Launching, *, annotation: str = "", with_las
     last step, which may have been recorded in part, is left out unless `with_last` or it is the only one.
     """
     if not len(trace.gpu):
-        return Cut((), "nothing of a GPU was recorded")
+        return Cut((), "nothing of a GPU was recorded (torch.profiler: activities=[CPU, CUDA])")
     marks, remark = _marks(trace, annotation)
     begins = _begins(trace, launched, marks)
     if not marks and not annotation and (starts := period_starts(trace)):
