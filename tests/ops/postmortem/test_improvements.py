@@ -6,7 +6,8 @@ import dataclasses
 
 from train_ledger.ledger.accounts import Accounts, Checkpointing, Interruption
 from train_ledger.ops.postmortem.detection import Detection
-from train_ledger.ops.postmortem.improvements import does_not_add_up, to_improve
+from train_ledger.ops.postmortem.improvements import does_not_add_up, to_improve, went_well
+from train_ledger.ops.postmortem.incident import Happened, Incident
 from train_ledger.ops.postmortem.moment import Moment
 from train_ledger.ops.postmortem.split import Split
 
@@ -91,3 +92,13 @@ def test_parts_that_nothing_bounds() -> None:
     holes = dataclasses.replace(SPLIT, parts_s={**PARTS, "decide": None, "restart": None})
     (line,) = does_not_add_up(holes, 4.8)
     assert "decide, restart" in line
+
+
+def test_first_answers_that_took_nothing_did_not_go_well() -> None:
+    def said(dumps: int) -> list[str]:
+        entry = {"summary": f"{dumps} dumps and 0 stacks in 0.0 s", "dumps": dumps, "stacks": 0}
+        incident = Incident("i1", (Happened("response_done", T + 9, entry, 1),), is_closed=True)
+        return list(went_well(Detection(), incident, Split(T, {}, {})))
+
+    assert said(0) == []
+    assert said(4) == ["the first answers were complete: 4 dumps and 0 stacks in 0.0 s"]

@@ -74,3 +74,33 @@ def test_where_nobody_knows_since_when_nothing_is_said() -> None:
     assert list(found.told(Split(None, {}, {}))) == [
         "in all: not known, since no record says when the run stood still"
     ]
+
+
+def _went_on(*states: tuple[float, str, str]) -> Incident:
+    """A stall at T, and the states that followed: when, before and then."""
+    moved = tuple(
+        Happened("state_changed", T + after_s, {"before": before, "state": state}, number)
+        for number, (after_s, before, state) in enumerate(states, start=1)
+    )
+    return Incident("i1", moved, is_closed=True)
+
+
+def test_a_run_whose_steps_came_again_by_themselves_lost_the_time_until_then() -> None:
+    incident = _went_on((9, "running", "stalled"), (99, "stalled", "running"), (400, "running", "finished"))
+    found = loss(incident, Split(T, {}, {}), None, {}, Config())
+    said = "in all: 1 min 39 s (until steps came again by themselves, none of them lost)"
+    assert said in found.told(Split(T, {}, {}))
+
+
+@pytest.mark.parametrize(
+    "states",
+    [
+        ((9.0, "running", "stalled"),),
+        ((9.0, "running", "stalled"), (60.0, "stalled", "restarting"), (99.0, "restarting", "running")),
+        ((9.0, "running", "stopped"), (99.0, "stopped", "running")),
+    ],
+)
+def test_after_a_restart_or_none_at_all_steps_did_not_come_by_themselves(
+    states: tuple[tuple[float, str, str], ...],
+) -> None:
+    assert _went_on(*states).went_on_t(T) is None

@@ -195,7 +195,7 @@ def _title(it: _Material) -> str:
 
 
 def _parts(it: _Material) -> Iterable[Part]:
-    yield Part("Impact", tuple(it.loss.told(it.split)), _back(it.split))
+    yield Part("Impact", tuple(it.loss.told(it.split)), _back(it))
     yield Part("Root cause", tuple(_cause(it.verdict, it.incident.found_at)), ("why it could happen",))
     yield Part("Detection", tuple(it.detection.told()) or ("not known: no record says since when",))
     yield Part("Recovery", tuple(_recovery(it)))
@@ -208,12 +208,10 @@ def _parts(it: _Material) -> Iterable[Part]:
     yield Part("Actions", (), ("who, until when, what",))
 
 
-def _back(recovery: Split) -> tuple[str, ...]:
-    return (
-        ()
-        if recovery.whole_s is not None
-        else ("minutes until the run was back at its step, and steps done again",)
-    )
+def _back(it: _Material) -> tuple[str, ...]:
+    if it.split.whole_s is not None or it.incident.went_on_t(it.split.stood_t) is not None:
+        return ()
+    return ("minutes until the run was back at its step, and steps done again",)
 
 
 def _cause(verdict: Diagnosis, found_at: float | None) -> Iterable[str]:
@@ -229,9 +227,11 @@ def _cause(verdict: Diagnosis, found_at: float | None) -> Iterable[str]:
 def _recovery(it: _Material) -> Iterable[str]:
     if it.split.is_of_several:
         yield f"of the first of {len(it.split.recoveries)} interruptions:"
+    went_on = it.incident.went_on_t(it.split.stood_t) is not None
+    unknown = "none: steps came again by themselves" if went_on else "not known"
     for name in PARTS:
         length_s = it.split.parts_s.get(name)
-        yield f"{name}: {'not known' if length_s is None else duration(length_s)}"
+        yield f"{name}: {unknown if length_s is None else duration(length_s)}"
     for number, each in enumerate(it.split.recoveries[1:], start=2):
         at = f"at step {each.interruption.step}" if each.interruption.step is not None else "before a step"
         yield f"interruption {number} in the same incident: {at}, {_why(each)}{_back_after(each)}"

@@ -42,7 +42,8 @@ def went_well(detection: Detection, incident: Incident, split: Split) -> Iterabl
     if detection.is_as_expected:
         yield f"the page went out {duration(detection.paged_s or 0.0)} after the last step, as expected"
     answered = incident.first("response_done", split.stood_t)
-    if answered is not None and ";" not in (said := str(answered.entry.get("summary"))):
+    took = answered is not None and (answered.entry.get("dumps"), answered.entry.get("stacks")) != (0, 0)
+    if answered is not None and took and ";" not in (said := str(answered.entry.get("summary"))):
         yield f"the first answers were complete: {said}"
     verdict = None if incident.found_later else incident.verdict
     if verdict is not None and verdict.ranks and verdict.confidence == "high":

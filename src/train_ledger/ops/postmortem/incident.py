@@ -18,6 +18,7 @@ _Numbered = tuple[int, Entry]
 _OF_THE_RUN = ("state_changed", "recovered")
 _MOST_NAMED = 5
 _SHOWN = 120
+_STANDS = frozenset({"stalled", "escalated"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,15 @@ class Incident:
         """The first entry of a kind, from `since_t` on."""
         of_kind = (it for it in self.happened if it.kind == kind and it.t is not None)
         return next((it for it in of_kind if since_t is None or (it.t or 0.0) >= since_t), None)
+
+    def went_on_t(self, since_t: float | None) -> float | None:
+        """When steps came again by themselves: without a restart between `since_t` and then."""
+        moved = (it for it in self.happened if it.kind == "state_changed" and it.t is not None)
+        after = next((it for it in moved if since_t is not None and (it.t or 0.0) > since_t), None)
+        while after is not None and after.entry.get("state") in _STANDS:
+            after = next(moved, None)
+        is_running = after is not None and after.entry.get("state") == "running"
+        return after.t if after is not None and is_running and after.entry.get("before") in _STANDS else None
 
 
 def incident_of(run_dir: RunDir, name: str | None = None) -> Incident:

@@ -92,6 +92,8 @@ def _wall(incident: Incident, split: Split) -> tuple[float | None, str]:
         return split.whole_s, several if split.is_of_several else upto
     verdict = incident.verdict
     last_t = incident.last_t
+    if split.stood_t is not None and (went_on_t := incident.went_on_t(split.stood_t)) is not None:
+        return went_on_t - split.stood_t, "until steps came again by themselves, none of them lost"
     if split.stood_t is not None and last_t is not None and last_t >= split.stood_t:
         return last_t - split.stood_t, "until the last entry; no record says that it is back at its step"
     if verdict and verdict.impact:
