@@ -12,6 +12,7 @@ from dash.page.opened import PHONE, Open
 from dash.page.views import HOSTILE, healthy, hung
 from dash.states import with_rank
 from train_ledger.dash.page import PageView, RunPage, serve
+from train_ledger.ledger.hardware.records import GpuState, XidState
 
 pytestmark = pytest.mark.slow
 
@@ -113,3 +114,16 @@ def test_the_name_of_a_host_hides_no_column(browser: Any) -> None:
         table = opened.page.locator("#rank_list .scroll")
         assert table.evaluate("box => box.scrollWidth <= box.clientWidth")
         assert opened.page.locator(f"td[title='{host}']").inner_text().endswith("alpha-0042")
+
+
+def test_on_a_phone_hardware_says_what_is_wrong_without_being_pushed_aside(browser: Any) -> None:
+    view = healthy()
+    host = "gpu-worker-h100-sxm5-eu-north-1c-pool-alpha-0042.internal.example-training.com"
+    dead = GpuState(host, 5, xids=(XidState(79, "page", 2, view.state.t - 60, view.state.t - 30),))
+    view = replace(view, state=replace(view.state, gpus=(dead,)))
+    with serve(lambda: view, port=0) as url:
+        opened = Open(browser, url, viewport=PHONE)
+        box = opened.page.locator("#hardware .scroll")
+        assert box.evaluate("it => it.scrollWidth <= it.clientWidth")
+        assert opened.page.locator("#hardware td.whole").inner_text() == "XID 79 × 2, 30 s ago"
+        assert opened.complaints == []

@@ -50,6 +50,15 @@ def test_a_port_that_is_down() -> None:
     assert "symbol_error_total +7" in html
 
 
+def test_the_name_of_a_host_hides_nothing_and_figures_say_what_they_are() -> None:
+    long = "gpu-worker-h100-sxm5-eu-north-1c-0042.internal.example-training.com"
+    html = hardware_part(seen(GpuState(long, 1, low_since_t=T - 310, usual_mhz=1980.0, ranks=(1,))))
+    assert f'<td title="{long}">…ker-h100-sxm5-eu-north-1c-0042</td>' in html
+    assert "<td>rank 1</td>" in html
+    assert '<td data-of="°C" class="none">–</td>' in html
+    assert "1 GPU, 0 ports on 1 host<" in html
+
+
 def test_of_a_thousand_cards_a_screen_is_listed() -> None:
     gpus = [GpuState(HOSTILE, number, sbe_grown=200.0) for number in range(1000)]
     html = hardware_part(seen(*gpus))

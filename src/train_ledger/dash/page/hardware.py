@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from train_ledger.dash.page.host import host_cell
 from train_ledger.dash.page.markup import Child, Safe, element, join, table
 from train_ledger.dash.page.view import PageView
 from train_ledger.ledger.hardware.records import GpuState, PortState
@@ -16,6 +17,8 @@ __all__ = ["hardware_part"]
 
 _MOST_ROWS = 16
 _CLOCK, _HEAT, _POWER = "DCGM_FI_DEV_SM_CLOCK", "DCGM_FI_DEV_GPU_TEMP", "DCGM_FI_DEV_POWER_USAGE"
+
+_HEADINGS = ("host", "card", "", "says", "ranks", "SM clock", "°C", "W")
 
 Told = tuple[int, str, str]
 """How bad it is (0 the worst), its word, and what it says."""
@@ -31,14 +34,18 @@ def hardware_part(view: PageView) -> Safe:
     of_ports = [(told, port) for port in state.ports for told in _of_port(port, state.t)]
     rows = [*(_gpu(*it) for it in of_gpus[:_MOST_ROWS]), *(_port(*it) for it in of_ports[:_MOST_ROWS])]
     hosts = {gpu.host for gpu in state.gpus} | {port.host for port in state.ports}
-    counted = f" {len(state.gpus)} GPUs, {len(state.ports)} ports on {len(hosts)} hosts"
+    counted = ", ".join((_counted(len(state.gpus), "GPU"), _counted(len(state.ports), "port")))
+    counted = f" {counted} on {_counted(len(hosts), 'host')}"
     heading = element("h2", "hardware", element("span", counted, class_="dim"))
     if not rows:
         return join((heading, element("p", "Nothing to be seen of any of them.", class_="dim")))
     rest = max(0, len(of_gpus) - _MOST_ROWS) + max(0, len(of_ports) - _MOST_ROWS)
     more = element("p", f"and {rest} more, in the state as JSON", class_="dim") if rest else None
-    headings = ("host", "card", "", "says", "ranks", "SM clock", "°C", "W")
-    return join((heading, table(headings, rows, "hardware"), more))
+    return join((heading, table(_HEADINGS, rows, "hardware", stacked=True), more))
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _by_badness(pair: tuple[Told, GpuState]) -> tuple[int, str, int]:
@@ -79,7 +86,7 @@ def _gpu(told: Told, gpu: GpuState) -> Safe:
         told,
         gpu.host,
         card,
-        ranks_in_words(gpu.ranks) if gpu.ranks else "none",
+        ranks_in_words(gpu.ranks),
         "–" if clock is None else f"{clock:.0f}{usual} MHz",
         _number(gpu.values.get(_HEAT)),
         _number(gpu.values.get(_POWER)),
@@ -94,8 +101,10 @@ def _port(told: Told, port: PortState) -> Safe:
 def _row(told: Told, host: str, card: str, *cells: Child) -> Safe:
     _, word, said = told
     chip = element("span", word, class_=f"chip {word}")
-    shown = (element("td", cell) for cell in (host, card, chip, said, *cells))
-    return element("tr", *shown)
+    first = (host_cell(host), element("td", card), element("td", chip), element("td", said, class_="whole"))
+    told_of = zip((None, *_HEADINGS[5:]), cells, strict=True)
+    rest = (element("td", cell, data_of=of, class_="none" if cell == "–" else None) for of, cell in told_of)
+    return element("tr", *first, *rest)
 
 
 def _number(value: float | None) -> str:

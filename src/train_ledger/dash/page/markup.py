@@ -122,7 +122,14 @@ def scrolling(name: str) -> dict[str, object]:
     return {"class_": "scroll", "tabindex": 0, "role": "region", "aria_label": name}
 
 
-def table(headings: Iterable[str], rows: Iterable[Safe], name: str = "table") -> Safe:
-    """A table in a box that scrolls, by keyboard too; `name` is what a screen reader calls the box."""
+def table(
+    headings: Iterable[str], rows: Iterable[Safe], name: str = "table", *, stacked: bool = False
+) -> Safe:
+    """A table in a box that scrolls, by keyboard too; `name` is what a screen reader calls the box.
+
+    On a phone the rows of a `stacked` one are paragraphs: a cell of the class `whole` has a line of its own,
+    and before others stands what they are `data_of`.
+    """
     head = element("thead", element("tr", *(element("th", heading, scope="col") for heading in headings)))
-    return element("div", element("table", head, element("tbody", *rows)), **scrolling(name))
+    shown = element("table", head, element("tbody", *rows), class_="stacked" if stacked else None)
+    return element("div", shown, **scrolling(name))

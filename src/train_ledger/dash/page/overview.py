@@ -51,7 +51,9 @@ def overview_parts(rows: Sequence[Row]) -> Mapping[str, Safe]:
     troubled = sum(first.tone == "trouble" for first, _, _ in told)
     mark = f"✖ {troubled} of " if troubled else ""
     return {
-        "runs": join((element("h2", "runs"), table(_HEADINGS, [_row(*row) for row in told], "runs"))),
+        "runs": join(
+            (element("h2", "runs"), table(_HEADINGS, [_row(*row) for row in told], "runs", stacked=True))
+        ),
         "title": join([f"{mark}{len(rows)} runs"]),
     }
 
@@ -75,8 +77,8 @@ def _row(first: Headline, address: str, view: PageView) -> Safe:
     )
     return element(
         "tr",
-        element("td", element("a", state.run, href=address)),
-        element("td", said),
+        element("td", element("a", state.run, href=address), class_="whole"),
+        element("td", said, class_="whole"),
         *(element("td", value, data_of=of) for of, value in zip(_HEADINGS[2:], figures, strict=True)),
     )
 

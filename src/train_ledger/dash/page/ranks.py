@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import ceil, isqrt
 
+from train_ledger.dash.page.host import host_cell
 from train_ledger.dash.page.markup import Safe, element, join, moment, table
 from train_ledger.dash.page.rank_rows import RankRow, Totals, in_words, worst_first
 
@@ -13,7 +14,6 @@ _RANK_ROWS, _LEAST_ROWS = 24, 8
 """Of ranks of which there is something to say, and of all."""
 _UNTROUBLED = frozenset({"waiting", "standing", "ended", "fine"})
 _LEAST_WIDE = 8
-_WIDEST_HOST, _LEAST_HOST = 30, 8
 
 
 def ranks_part(rows: list[RankRow]) -> Safe:
@@ -45,14 +45,6 @@ def _alike(rows: list[RankRow]) -> str:
     return ", ".join(f"{count} {word}" for word, count in counts.items()) + at
 
 
-def _host(name: str | None) -> Safe:
-    """Whole where it fits; of a long name its end before the domain, by which such names differ."""
-    if name is None or len(name) <= _WIDEST_HOST:
-        return element("td", name or "–")
-    first = name.partition(".")[0]
-    return element("td", "…", (first if len(first) > _LEAST_HOST else name)[-_WIDEST_HOST:], title=name)
-
-
 def _rank(row: RankRow) -> Safe:
     rank = row.rank
     word = element("span", row.word, class_=f"chip {_css(row)}", title=row.detail or None)
@@ -64,7 +56,7 @@ def _rank(row: RankRow) -> Safe:
         element("td", rank.phase or "–"),
         element("td", moment(rank.step_t)),
         element("td", moment(rank.heard_t)),
-        _host(rank.host),
+        host_cell(rank.host),
         element("td", "–" if rank.gpu is None else rank.gpu, class_="number"),
         element("td", "–" if rank.pid is None else rank.pid, class_="number"),
         class_=_css(row),

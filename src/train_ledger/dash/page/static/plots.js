@@ -102,15 +102,16 @@ function shapes(answer) {
 
 function layout(group, answer) {
   const unit = answer.fields[group.fields[0]].unit;
+  const several = group.fields.length > 1;
   return {
-    height: 190, margin: { l: 56, r: 8, t: 6, b: 28 }, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
+    height: several ? 216 : 190, margin: { l: 56, r: 8, t: several ? 32 : 6, b: 28 }, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
     font: { color: colour("--dim"), size: 11, family: "system-ui, sans-serif" }, dragmode: "zoom", hovermode: "closest",
     xaxis: { gridcolor: colour("--rule"), zeroline: false, range: range ?? undefined, autorange: range === null,
       tickformat: ",d" },
-    yaxis: { gridcolor: colour("--rule"), zeroline: false, type: group.log ? "log" : "linear", fixedrange: true,
+    yaxis: { gridcolor: colour("--rule"), zeroline: false, type: group.log ? "log" : "linear", nticks: group.log ? 3 : 0, fixedrange: true,
       title: { text: unit, font: { size: 10 }, standoff: 4 }, automargin: true, exponentformat: unit === "bytes" ? "SI" : "e",
       ...flatRange(group, answer) },
-    legend: { orientation: "h", y: 1.15, font: { size: 10 } }, shapes: shapes(answer),
+    legend: { orientation: "h", y: 1, yanchor: "bottom", font: { size: 10 } }, shapes: shapes(answer),
     uirevision: JSON.stringify(range),
   };
 }
@@ -253,8 +254,9 @@ function drawStrip(strip, what, place) {
   context.putImageData(image, 0, 0);
   const shown = (value) => (strip.unit === "bytes" ? `${(value / 2 ** 30).toFixed(1)} GiB`
     : `${Number(value.toPrecision(3))}${strip.unit ? ` ${strip.unit}` : ""}`);
+  const named = (name) => (what ? name : name.replace(/ (\d+)$/, " GPU $1"));
   const ends = `${shown(strip.low)} … ${shown(strip.high)}`;
-  const outliers = strip.extreme.length > 0 ? `${strip.low_is_worse ? "lowest" : "highest"} now: ${what}${what && strip.extreme.length > 1 ? "s" : ""} ${strip.extreme.join(", ")}` : "none stands out";
+  const outliers = strip.extreme.length > 0 ? `${strip.low_is_worse ? "lowest" : "highest"} now: ${what}${what && strip.extreme.length > 1 ? "s" : ""} ${strip.extreme.map(named).join(", ")}` : "none stands out";
   note.textContent = `${ends}; ${outliers}`;
   canvas.setAttribute("role", "img");
   canvas.setAttribute("aria-label", `${box.querySelector("figcaption").textContent}: ${note.textContent}`);
@@ -263,7 +265,7 @@ function drawStrip(strip, what, place) {
     const column = Math.floor((event.offsetX / canvas.clientWidth) * strip.columns);
     const level = cells[row * strip.columns + column];
     const value = level ? shown(strip.low + ((level - 1) / 254) * (strip.high - strip.low)) : "not told";
-    canvas.title = `${what} ${strip.names[row]}, ${place(column)}: ${value}`;
+    canvas.title = `${what} ${named(strip.names[row])}, ${place(column)}: ${value}`;
   };
 }
 
