@@ -56,10 +56,8 @@ def diagnose(
       train-ledger diagnose --prometheus http://prometheus:9090 --run r42
     """
     from train_ledger import config, ops
-    from train_ledger.answer import SlowAnswer
     from train_ledger.cli.output import answered
-    from train_ledger.ops.slow import curves_at
-    from train_ledger.render import Picture
+    from train_ledger.ops.slow import picture_at
     from train_ledger.run_dir import RunDir
 
     run_dir = None if run is None else RunDir.existing(run)
@@ -78,8 +76,8 @@ def diagnose(
         )
     _want_no_name(name)
     answer, picture = ops.examine(run_dir, settings, at=at)
-    if html is not None and isinstance(answer.details, SlowAnswer):
-        picture = Picture(curves=curves_at(run_dir, settings, answer.details, at))
+    if html is not None:
+        picture = picture_at(run_dir, settings, answer, at) or picture
     return answered(
         answer,
         json=json,

@@ -51,19 +51,15 @@ def slow(
       train-ledger slow runs/r42 --baseline 100-300
     """
     from train_ledger import config
-    from train_ledger.answer import SlowAnswer
     from train_ledger.cli.output import answered
-    from train_ledger.ops.slow import curves_at, look_at
-    from train_ledger.render import Picture
+    from train_ledger.ops.slow import look_at, picture_at
     from train_ledger.run_dir import RunDir
 
     run_dir = RunDir.existing(run)
     settings = config.load(run_dir)
     wanted = _wanted(since, baseline)
     answer = look_at(run_dir, settings, wanted, at=at)
-    picture = None
-    if html is not None and isinstance(answer.details, SlowAnswer):
-        picture = Picture(curves=curves_at(run_dir, settings, answer.details, at))
+    picture = None if html is None else picture_at(run_dir, settings, answer, at)
     return answered(
         answer,
         json=json,

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from train_ledger import config
-from train_ledger.answer import SlowAnswer
+from train_ledger.answer import Diagnosis, SlowAnswer
 from train_ledger.chaos import fleet
 from train_ledger.chaos.fleet import Fleet
-from train_ledger.ops.slow import curves_at, look_at
+from train_ledger.ops.slow import look_at, picture_at
+from train_ledger.ops.slow.curves import curves_at
 
 
 @pytest.fixture(scope="module")
@@ -60,3 +61,12 @@ def test_a_change_that_lies_far_back_is_shown_with_the_steps_around_it(tmp_path:
     (steps, *_) = curves_at(made.run_dir, config.load(made.run_dir), answer, made.t)
     assert (steps.places[0], steps.places[-1]) == (2, 401)
     assert steps.mark == 301
+
+
+def test_beside_an_answer_of_another_kind_nothing_is_drawn(made: Fleet) -> None:
+    settings = config.load(made.run_dir)
+    assert picture_at(made.run_dir, settings, Diagnosis("stalled", "hang.host"), made.t) is None
+    found = look_at(made.run_dir, settings, at=made.t)
+    picture = picture_at(made.run_dir, settings, found, made.t)
+    assert picture is not None
+    assert len(picture.curves) == 2

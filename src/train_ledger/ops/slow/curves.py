@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from train_ledger.answer import SlowAnswer
+from train_ledger.answer import Diagnosis, SlowAnswer
 from train_ledger.config import Config
 from train_ledger.ops.observing import observe
 from train_ledger.ops.slow.history import history_of
-from train_ledger.render import ranks_in_brief
+from train_ledger.render import Picture, ranks_in_brief
 from train_ledger.render.curve import Band, Curve, Line, Look
 from train_ledger.run_dir import RunDir
 from train_ledger.slow import NEWEST, History
@@ -24,24 +24,29 @@ from train_ledger.slow.suspects.view import over_ranks
 from train_ledger.slow.table import StepTable
 from train_ledger.slow.table.step_table import Flags, Floats
 
-__all__ = ["curves_at", "curves_of"]
+__all__ = ["curves_at", "picture_at"]
 
 _BEHIND = 100
 """Steps behind a change that lies farther back than the newest ones, which are shown with those before it."""
 _LOOKS: tuple[Look, ...] = ("culprit", "second", "third")
 
 
+def picture_at(run_dir: RunDir, config: Config, found: Diagnosis, at: float | None = None) -> Picture | None:
+    """What is drawn beside an answer about how long steps take, None beside any other. Raises as `look_at`."""
+    if not isinstance(found.details, SlowAnswer):
+    """What is drawn beside an answer about how long steps take; None beside others. Raises as `look_at`."""
+    return Picture(curves=curves_at(run_dir, config, found.details, at))
+
+
 def curves_at(
     run_dir: RunDir, config: Config, answer: SlowAnswer, at: float | None = None
 ) -> tuple[Curve, ...]:
-    """The curves of a run as known at `at` (unix s; None: now). Raises as `look_at`."""
+    """The time of each step, and own work beside the peers', as known at `at` (unix s; None: now).
+
+    Each where the ranks tell it. Raises as `look_at`.
+    """
     state, _ = observe(run_dir, config, at)
-    return curves_of(history_of(run_dir, run_dir.read_run(), state, at), answer)
-
-
-def curves_of(history: History, answer: SlowAnswer) -> tuple[Curve, ...]:
-    """The time of each step, and own work beside the peers'; each where the ranks tell it."""
-    table = _around(history, answer.since_step)
+    table = _around(history_of(run_dir, run_dir.read_run(), state, at), answer.since_step)
     if len(table.steps) < 2:
         return ()
     return tuple(_curves(table, answer))
