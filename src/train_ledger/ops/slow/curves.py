@@ -32,9 +32,9 @@ _LOOKS: tuple[Look, ...] = ("culprit", "second", "third")
 
 
 def picture_at(run_dir: RunDir, config: Config, found: Diagnosis, at: float | None = None) -> Picture | None:
-    """What is drawn beside an answer about how long steps take, None beside any other. Raises as `look_at`."""
-    if not isinstance(found.details, SlowAnswer):
     """What is drawn beside an answer about how long steps take; None beside others. Raises as `look_at`."""
+    if not isinstance(found.details, SlowAnswer):
+        return None
     return Picture(curves=curves_at(run_dir, config, found.details, at))
 
 
