@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from pathlib import Path
 
@@ -22,7 +23,34 @@ def test_it_is_made_once_and_only_its_owner_reads_it(tmp_path: Path) -> None:
 def test_what_is_no_token_is_made_anew(tmp_path: Path, damaged: str) -> None:
     (tmp_path / "ledger").mkdir()
     (tmp_path / "ledger" / "page.token").write_text(damaged)
+    (tmp_path / "ledger" / "page.token").chmod(0o600)
     assert page_token(RunDir(tmp_path), {}) != damaged
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o620, 0o666])
+def test_one_that_others_could_read_or_change_is_not_used_again(tmp_path: Path, mode: int) -> None:
+    token = page_token(RunDir(tmp_path), {})
+    kept = tmp_path / "ledger" / "page.token"
+    kept.chmod(mode)
+    anew = page_token(RunDir(tmp_path), {})
+    assert anew != token
+    assert (stat.S_IMODE(kept.stat().st_mode), page_token(RunDir(tmp_path), {})) == (0o600, anew)
+
+
+def test_one_that_another_user_put_there_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    token = page_token(RunDir(tmp_path), {})
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    assert page_token(RunDir(tmp_path), {}) != token
+
+
+def test_a_link_is_no_token(tmp_path: Path) -> None:
+    known = tmp_path / "known"
+    known.write_text("0123456789abcdef0123456789abcdef")
+    known.chmod(0o600)
+    (tmp_path / "ledger").mkdir()
+    (tmp_path / "ledger" / "page.token").symlink_to(known)
+    assert page_token(RunDir(tmp_path), {}) != known.read_text()
+    assert known.read_text() == "0123456789abcdef0123456789abcdef"
 
 
 def test_one_that_is_given_counts(tmp_path: Path) -> None:
