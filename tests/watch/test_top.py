@@ -29,6 +29,17 @@ def with_work(view: PageView, work: dict[int, float]) -> PageView:
     return replace(view, state=replace(view.state, ranks=ranks))
 
 
+def test_a_figure_beyond_all_measure_pushes_nothing_away() -> None:
+    view = healthy()
+    told = {"tps": 1e308, "mfu": 1e307, "loss": 1e308, "mem_reserved_peak": 1e308, "rss_bytes": -1e308}
+    ranks = {number: replace(it, values={**it.values, **told}) for number, it in view.state.ranks.items()}
+    view = replace(view, state=replace(view.state, ranks=ranks))
+    lines = shown(view, width=100)
+    assert len(lines) <= len(shown(healthy(), width=100)) + 6
+    assert not any("inf" in line or "0" * 20 in line for line in lines)
+    assert any("9.31e+298 GiB" in line for line in lines)
+
+
 def test_a_run_that_goes_well() -> None:
     lines = shown(with_work(healthy(), {}))
     assert lines[0].startswith("r42  nothing wrong: step 100")

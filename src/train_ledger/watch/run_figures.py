@@ -17,6 +17,7 @@ __all__ = ["StepClock", "figures", "gibibytes"]
 
 _LONGEST_BAR = 40
 _SHORTEST_BAR = 8
+_ABSURD = 1e12
 
 
 def figures(state: RunState, narrow: int | None = None) -> RenderableType:
@@ -53,8 +54,8 @@ def _run_figures(state: RunState) -> Iterator[tuple[str, str | None]]:
     yield "ranks", f"{len(state.ranks)}" + (f" of {state.world_size}" if state.world_size else "")
     yield "heard", _ago(state, max((it.heard_t for it in state.ranks.values() if it.heard_t), default=None))
     yield "a step takes", _told(state.p50_step_time_s, duration)
-    yield "tokens/s", _told(_total(values, "tps"), lambda it: f"{it:,.0f}")
-    yield "MFU", _told(_middle(values, "mfu"), lambda it: f"{it:.1f} %")
+    yield "tokens/s", _told(_total(values, "tps"), lambda it: _brief(it, 0))
+    yield "MFU", _told(_middle(values, "mfu"), lambda it: f"{_brief(it, 1)} %")
     yield "loss", _told(_middle(values, "loss"), lambda it: f"{it:.4g}")
     yield "GPU memory", _told(_largest(values, "mem_reserved_peak"), gibibytes)
     saved = state.checkpoints.saved_t
@@ -111,8 +112,13 @@ def _largest(values: Values, field: str) -> float | None:
 
 
 def _told(value: float | None, said: Callable[[float], str]) -> str | None:
-    return None if value is None else said(value)
+    return None if value is None or not math.isfinite(value) else said(value)
 
 
 def gibibytes(value: float) -> str:
-    return f"{value / 2**30:.1f} GiB"
+    return f"{_brief(value / 2**30, 1)} GiB"
+
+
+def _brief(value: float, digits: int) -> str:
+    """With so many decimals; what is absurdly large as a power of ten, or it would push all else away."""
+    return f"{value:.3g}" if abs(value) >= _ABSURD else f"{value:,.{digits}f}"
