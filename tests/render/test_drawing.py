@@ -119,6 +119,13 @@ def test_a_label_stands_where_its_edge_does_not_lead() -> None:
     assert "d" not in heights
 
 
+def test_of_two_that_wait_for_each_other_both_labels_are_seen() -> None:
+    nodes = (Node((0,), 0, is_culprit=True), Node((1,), 0, is_culprit=True))
+    svg = graph_svg(Graph(nodes, (Edge(0, 1, "a"), Edge(1, 0, "b"))))
+    there, back = (int(y) for _, y, _ in re.findall(_LABEL, svg))
+    assert abs(there - back) >= 14
+
+
 _LABEL = r'<text class="dim label" x="(\d+)" y="(\d+)"><title>\w</title>(\w)</text>'
 
 

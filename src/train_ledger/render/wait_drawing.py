@@ -22,7 +22,7 @@ _WIDTH, _HEIGHT, _PITCH = 200, 44, 62
 _BETWEEN = 210
 """Room between two layers, for the labels of the edges."""
 _EDGE = 12
-_ABOVE, _BELOW = -5, 14
+_ABOVE, _BELOW = -8, 14
 """Of an edge, where it leaves its node: where there is room for a label."""
 _LETTERS = 28
 _LANE, _ROUND = 24, 8
@@ -122,10 +122,17 @@ def _beside(free: list[int], *, rises: bool) -> int:
 
 
 def _bow(edge: Edge, start: tuple[int, int], end: tuple[int, int]) -> tuple[str, str]:
-    """Within a layer, as only a circle has it: on the left, the wider the farther it leads."""
+    """Within a layer, as only a circle has it: on the left, the wider the farther it leads.
+
+    Labels of the way there and of the way back stand above each other.
+    """
     out = start[0] - 30 - abs(end[1] - start[1]) // 3
     path = f"M{start[0]} {start[1] + 6} C{out} {start[1]} {out} {end[1]} {end[0] - 2} {end[1] - 6}"
-    label = _label(edge.label, (start[0] + 3 * out) // 4 - 4, (start[1] + end[1]) // 2 + 4)
+    label = _label(
+        edge.label,
+        (start[0] + 3 * out) // 4 - 4,
+        (start[1] + end[1]) // 2 + (-4 if end[1] < start[1] else 12),
+    )
     return f'<path class="circle" d="{path}" marker-end="url(#tip)"/>\n', label
 
 
@@ -139,7 +146,7 @@ def _lanes(outwards: Sequence[Edge], at: _Corners, below: int) -> Iterator[tuple
             f"M{from_x} {y1 + _HEIGHT} V{lane - _ROUND} q0 {_ROUND} {_ROUND} {_ROUND} "
             f"H{to_x - _ROUND} q{_ROUND} 0 {_ROUND} -{_ROUND} V{y2 + _HEIGHT + 2}"
         )
-        label = _label(edge.label, to_x - 2 * _EDGE, lane - 5)
+        label = _label(edge.label, to_x - 2 * _EDGE, lane - 7)
         yield f'<path class="circle" d="{path}" marker-end="url(#tip)"/>\n', label
 
 
