@@ -54,13 +54,19 @@ class Alert:
         """The alert that `to_json` wrote; raises KeyError, TypeError or ValueError for anything else."""
         return cls(
             name=text(entry["name"]),
-            level=entry["level"],
+            level=_level(entry["level"]),
             labels=labels(entry["labels"]),
             fired_t=moment(entry["fired_t"]),
             summary=text(entry["summary"]),
             value=number(entry["value"]),
             inhibited=bool(entry.get("inhibited", False)),
         )
+
+
+def _level(value: object) -> Level:
+    if value not in ("page", "record"):
+        raise ValueError(f"{value!r} is no level")
+    return value
 
 
 @dataclass(frozen=True, slots=True)

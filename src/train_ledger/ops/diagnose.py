@@ -18,7 +18,7 @@ from train_ledger.dash import Firing
 from train_ledger.ledger import RunState
 from train_ledger.ops.answered import answered
 from train_ledger.ops.causes.hardware_alone import of_hardware_alone
-from train_ledger.ops.causes.loop import of_loop
+from train_ledger.ops.causes.loop import how_the_last_attempt_ended, of_loop
 from train_ledger.ops.causes.loss import of_loss, of_spike
 from train_ledger.ops.evidence.gpus_seen import of_hardware, of_slow_ports
 from train_ledger.ops.found import Found
@@ -37,6 +37,7 @@ _NO_PACE = (
     "without one is long"
 )
 _GOES_ON = ("running", "recovering")
+_AFTER_AN_END = ("restarting", "recovering")
 
 
 class Examined(NamedTuple):
@@ -144,10 +145,15 @@ def _no_trouble(seen: Seen) -> Found:
             state=state.state,
             cause="none" if is_well else "unknown",
             confidence="medium" if is_well else "low",
-            evidence=(step_clock(state),),
+            evidence=(*_before(seen), step_clock(state)),
             not_observed=(_NO_PACE.format(state.stalled_for_s),) if unpaced else (),
         )
     )
+
+
+def _before(seen: Seen) -> tuple[str, ...]:
+    """Whoever is paged for a restart asks what it was for."""
+    return how_the_last_attempt_ended(seen) if seen.state.state in _AFTER_AN_END else ()
 
 
 _TROUBLES: tuple[Callable[[Seen], Found | None], ...] = (

@@ -420,3 +420,42 @@ def test_a_run_that_had_stood_before_the_scheduler_ended_it_says_so(run: RunDir)
     found = diagnose(run, Config(), at=ranks.t + 400)
     assert (found.cause, found.ranks) == ("unknown", ())
     assert any(line.startswith("it had stood still for longer than its limit") for line in found.evidence)
+
+
+def raised(run: RunDir, ranks: list[int]) -> Ranks:
+    made = Ranks(run, 4)
+    made.start()
+    made.steps(60)
+    for rank in ranks:
+        made.line(rank, late_s=0.2, event="exception", type="ValueError", message="bad batch in shard 17")
+    return made
+
+
+def test_who_raised_is_told_before_the_limit_of_a_stall(run: RunDir) -> None:
+    made = raised(run, [2])
+    found = diagnose(run, Config(), at=made.t + 25)
+    assert (found.state, found.cause, found.ranks) == ("running", "hang.rank_died", (2,))
+    assert "rank 2 on n1: ValueError: bad batch in shard 17" in first_line(found)
+
+
+def test_a_moment_after_a_rank_raised_the_others_may_yet_tell_the_same(run: RunDir) -> None:
+    made = raised(run, [2])
+    assert diagnose(run, Config(), at=made.t + 5).ranks == ()
+    assert diagnose(run, Config(), at=raised(run, [0, 1, 2, 3]).t + 25).ranks == ()
+
+
+def test_who_went_on_after_it_raised_has_not_fallen(run: RunDir) -> None:
+    made = raised(run, [2])
+    made.steps(30)
+    assert diagnose(run, Config(), at=made.t + 5).cause == "none"
+
+
+@pytest.mark.parametrize("steps_since", [0, 3])
+def test_a_run_that_was_restarted_says_what_its_last_attempt_ended_by(run: RunDir, steps_since: int) -> None:
+    made = raised(run, [2])
+    made.t += 20
+    made.start(1, 50)
+    made.steps(steps_since)
+    found = diagnose(run, Config(), at=made.t + 10)
+    assert (found.state, found.ranks) == ("recovering" if steps_since else "restarting", ())
+    assert found.evidence[0].startswith("attempt 0 ended: rank 2 on n1: ValueError: bad batch in shard 17")

@@ -1,6 +1,6 @@
-"""Do the logs tell that the run has fallen, or falls again and again, while its state still waits?
+"""Is it told that the run has fallen, or falls again and again, while its state still waits?
 
-A run that logs alone tell of goes by its limits: for half an hour it may start. Its launcher's table of who
+A state goes by its limits: for half an hour a run may start. What a rank raised, its launcher's table of who
 failed, and its lines of restarts, tell sooner.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from train_ledger.answer import Diagnosis
+from train_ledger.ledger import RunState
 from train_ledger.ops.causes.first import with_first
 from train_ledger.ops.seen import Seen
 from train_ledger.ops.troubles import Told, first_cause
@@ -18,22 +19,41 @@ __all__ = ["has_fallen", "may_have_fallen", "of_quick_restarts"]
 
 _WAITING = ("starting", "restarting")
 _GOES_ON = ("running", "recovering")
+_CLOCKS_S = 2.0
+_TOGETHER_S = 15.0
 _ONE_RESTART_S = 10.0
 """The agents of several hosts tell of one restart within this."""
 
 
 def may_have_fallen(seen: Seen) -> bool:
-    """Whether it is worth a look: logs alone tell of the run, and a rank raised after its last step."""
+    """Whether it is worth a look: a rank raised after the run's last step, or a log tells of no step yet."""
     state = seen.state
-    if not state.by_logs or seen.is_hung:
+    if seen.is_hung:
         return False
+    if not state.by_logs:
+        return _has_raised_for_good(state)
     last_t = state.last_step_t if state.last_step_t is not None else float("-inf")
     raised = any(it.raised_t is not None and it.raised_t >= last_t for it in state.ranks.values())
     return state.state in _WAITING or (state.state in _GOES_ON and raised)
 
 
+def _has_raised_for_good(state: RunState) -> bool:
+    """A rank's own word that nobody caught its exception, some time ago: others would have told theirs.
+
+    Ranks that ran into one thing do so within moments; who is looked at before may be one of all.
+    """
+    raised_t = min((it.raised_t for it in state.ranks.values() if it.raised_t is not None), default=None)
+    if raised_t is None or state.state not in (*_WAITING, *_GOES_ON):
+        return False
+    last_t = state.last_step_t if state.last_step_t is not None else raised_t
+    return last_t <= raised_t + _CLOCKS_S and state.t - raised_t >= _TOGETHER_S
+
+
 def has_fallen(seen: Seen, told: Told) -> bool:
     """Whether its ranks are said to have ended, no start or step follows, and somebody fell by itself."""
+    if not seen.state.by_logs:
+        first = first_cause(told.within(seen.since_t), seen.world)
+        return first is not None and not first.is_sign
     alive_t = max((t for t in (told.last_step_t, told.last_start_t) if t is not None), default=None)
     is_over = told.over_t is not None and (alive_t is None or alive_t <= told.over_t)
     first = first_cause(told.within(seen.since_t), seen.world) if is_over else None

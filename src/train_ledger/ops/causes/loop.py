@@ -17,11 +17,11 @@ from train_ledger.ops.causes.earlier import gpus_told
 from train_ledger.ops.causes.first import with_first
 from train_ledger.ops.seen import Seen
 from train_ledger.ops.troubles import FirstCause, Told, Trouble, first_cause, troubles_told
-from train_ledger.ops.troubles.lines import line_of
+from train_ledger.ops.troubles.lines import first_lines, line_of
 from train_ledger.ops.words import step_clock
 from train_ledger.render import ranks_in_words
 
-__all__ = ["Loop", "of_loop"]
+__all__ = ["Loop", "how_the_last_attempt_ended", "of_loop"]
 
 _DEATH_S = 900.0
 """A watchdog gives up so late at most, where it was not set otherwise, and a launcher then takes its time."""
@@ -65,20 +65,38 @@ def of_loop(seen: Seen) -> Loop:
     return Loop(with_first(_decided(found, first.first), first.first), _lost_s(seen, first.first.t))
 
 
+def how_the_last_attempt_ended(seen: Seen) -> tuple[str, ...]:
+    """What the attempt before this one died of, in words; none where nothing tells it."""
+    place = len(seen.state.attempts) - 2
+    if place < 0:
+        return ()
+    told = troubles_told(seen.run_dir, seen.state, seen.config.xid, until_t=seen.at)
+    death = _death_of(seen, told, place, slack_s=_SLACK_S)
+    if death.first is None:
+        return ()
+    number = death.attempt.number
+    return tuple(
+        line.replace("first cause", f"attempt {number} ended", 1) for line in first_lines(death.first)
+    )
+
+
 def _deaths(seen: Seen, told: Told) -> list[_Death]:
     """The attempts of the loop, each with what it died of."""
-    attempts = seen.state.attempts
     good = _begin(seen)
-    deaths = []
-    for place in range(good, len(attempts)):
-        is_last = place + 1 == len(attempts)
-        began_t = attempts[place].started_t
-        next_t = seen.state.t if is_last else attempts[place + 1].started_t
-        since_t = max(began_t, next_t - _DEATH_S) if not is_last else began_t
-        some = told.within(since_t - _SLACK_S * (place == good), None if is_last else next_t)
-        some = tuple(it for it in some if it.t is None or it.t <= next_t or it.earliest_t != it.t)
-        deaths.append(_Death(attempts[place], first_cause(_of_attempt(some, attempts[place]), seen.world)))
-    return deaths
+    places = range(good, len(seen.state.attempts))
+    return [_death_of(seen, told, it, slack_s=_SLACK_S * (it == good)) for it in places]
+
+
+def _death_of(seen: Seen, told: Told, place: int, *, slack_s: float) -> _Death:
+    """`slack_s` is how long before what is looked at it may have been told, by clocks that differ."""
+    attempts = seen.state.attempts
+    is_last = place + 1 == len(attempts)
+    began_t = attempts[place].started_t
+    next_t = seen.state.t if is_last else attempts[place + 1].started_t
+    since_t = max(began_t, next_t - _DEATH_S) if not is_last else began_t
+    some = told.within(since_t - slack_s, None if is_last else next_t)
+    some = tuple(it for it in some if it.t is None or it.t <= next_t or it.earliest_t != it.t)
+    return _Death(attempts[place], first_cause(_of_attempt(some, attempts[place]), seen.world))
 
 
 def _begin(seen: Seen) -> int:
