@@ -28,7 +28,7 @@ def test_a_hang_of_1024_ranks_in_129_groups() -> None:
         for group in range(128):
             ranks = range(8 * group, 8 * group + 8)
             came = [rank for rank in ranks if number < 3 or group % 3 or rank != 8 * group + group % 8]
-            job.issue(came, group=str(group + 1), done=number < 3)
+            job.issue(came, group=str(group + 1), done=number < 3 or group % 3 > 0)
         job.issue(
             [rank for rank in range(1024) if number < 3 or rank != 517], "_allgather_base", done=number < 3
         )

@@ -89,11 +89,13 @@ def test_who_looks_closer_gets_finer_steps(browser: Any) -> None:
     with serve(RunPage(hung, Kept(restarted(ranks=1, steps=5000))), port=0) as url:
         opened = Open(browser, url)
         opened.page.locator("#curves .main-svg").first.wait_for(timeout=60_000)
+        opened.wait_for("!asking")
         opened.page.evaluate(
             "Plotly.relayout(document.querySelector('#curves .js-plotly-plot'), "
             "{'xaxis.range[0]': 1000, 'xaxis.range[1]': 1100})"
         )
         opened.page.locator("#read", has_text="double click shows all again").wait_for(timeout=60_000)
+        opened.wait_for("!asking")
         assert any("first=1000" in url and "last=1100" in url for url in opened.requests)
         assert opened.complaints == []
 
