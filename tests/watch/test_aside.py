@@ -8,7 +8,7 @@ from pathlib import Path
 
 from train_ledger.config import Config
 from train_ledger.run_dir import RunDir
-from train_ledger.watch.aside import Aside
+from train_ledger.watch.aside import Aside, next_pause_s
 from waiting import wait_until
 
 
@@ -45,3 +45,12 @@ def test_what_keeps_them_from_being_made_is_said_once(tmp_path: Path) -> None:
     aside.close()
     assert [line.partition(":")[0] for line in said] == ["no accounts", "no coverage"]
     assert all("run.json" in line for line in said)
+
+
+def test_of_a_run_that_begins_they_are_made_soon_again() -> None:
+    """What was not told within its first seconds does not stand there for a minute as what is missing."""
+    pauses = [5.0]
+    for _ in range(5):
+        pauses.append(next_pause_s(pauses[-1], every_s=60.0, took_s=0.02))
+    assert pauses == [5.0, 10.0, 20.0, 40.0, 60.0, 60.0]
+    assert next_pause_s(5.0, every_s=60.0, took_s=4.0) == 200.0

@@ -1,7 +1,8 @@
 """What is found out about a run beside the keeper's turns, since it takes too long for one?
 
 The accounts of the whole run, what each incident cost, and what could not be told of it tonight. A thread of
-its own makes them anew every minute, or more rarely where that takes long; nobody waits for them.
+its own makes them anew every minute, at first more often, since a run that begins tells more with every step,
+and more rarely where that takes long; nobody waits for them.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from train_ledger.ops.coverage import coverage
 from train_ledger.ops.postmortem import losses
 from train_ledger.run_dir import RunDir, RunDirError
 
-__all__ = ["Aside"]
+__all__ = ["Aside", "next_pause_s"]
 
 _EVERY_S = 60.0
 _SHARE_OF_TIME = 50
@@ -59,7 +60,7 @@ class Aside:
             self._try("no accounts", self._make_accounts)
             self._try("no cost of incidents", self._make_losses)
             self._try("no coverage", self._make_coverage)
-            pause_s = max(self._every_s, _SHARE_OF_TIME * (time.monotonic() - began_s))
+            pause_s = next_pause_s(pause_s, self._every_s, time.monotonic() - began_s)
 
     def _make_accounts(self) -> None:
         self.accounts = replace(account(self._run_dir, self._config), spans=())
@@ -79,3 +80,12 @@ class Aside:
             if said not in self._said:
                 self._said.add(said)
                 self._remark(said)
+
+
+def next_pause_s(last_s: float, every_s: float, took_s: float) -> float:
+    """Twice as long as the last one up to `every_s`, but so long that all this takes a fiftieth of the time.
+
+    >>> next_pause_s(5.0, every_s=60.0, took_s=0.1)
+    10.0
+    """
+    return max(min(2 * last_s, every_s), _SHARE_OF_TIME * took_s)
