@@ -7,13 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from train_ledger.ledger.accounts.records import PARTS
 from train_ledger.ledger.costs import FIGURES, Costs, Figure, HangCost, Priority, SavingCost
 from train_ledger.render import duration
+from train_ledger.render.accounts import CATEGORY_LETTERS
 from train_ledger.render.bars import Bar, Bars
 from train_ledger.render.figures import Figures
 from train_ledger.render.report import Point, Report, Row, Section, pairs, points
 
 __all__ = ["report_of_costs"]
-
-_LETTERS = {"start_up": "U", "unknown": "?"}
 
 
 def report_of_costs(costs: Costs) -> Report:
@@ -82,7 +81,7 @@ def _gone(costs: Costs) -> Iterable[Section]:
     hours = costs.run.gpu_hours if costs.run else None
     if hours and sum(hours.values()) > 0:
         bar = Bar("GPU-hours", tuple(hours.values()), f"{sum(hours.values()):,.1f} h")
-        letters = "".join(_LETTERS.get(name, name[:1].upper()) for name in hours)
+        letters = "".join(CATEGORY_LETTERS[name] for name in hours)
         yield Section("", (Bars("where the GPU-hours went", tuple(hours), letters, (bar,)),))
 
 

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 
 from train_ledger.fields import read_number
 
-__all__ = ["labels", "moment", "number", "text", "whole"]
+__all__ = ["LATEST_T", "labels", "moment", "number", "text", "whole"]
 
-_FIRST_T, _LATEST_T = -6e10, 1e11
+_FIRST_T, LATEST_T = -6e10, 1e11
 """Seconds: the years 68 and 5138."""
 _LARGEST = 1 << 53
 
@@ -35,7 +35,7 @@ def number(value: object) -> float:
 def moment(value: object) -> float:
     """Unix seconds; raises ValueError for what no clock tells."""
     t = number(value)
-    if not _FIRST_T < t < _LATEST_T:
+    if not _FIRST_T < t < LATEST_T:
         raise ValueError(f"{t:g} is no time")
     return t
 

@@ -50,6 +50,12 @@ class Seen:
         return self.state.state in _HUNG or bool(self.fires("TrainingStepStalled"))
 
     @property
+    def has_dumps(self) -> bool:
+        """Whether there is a file in the folder of this attempt's Flight Recorder dumps."""
+        folder = self.run_dir.comm_traces(self.state.attempt)
+        return folder.is_dir() and any(it.is_file() for it in folder.iterdir())
+
+    @property
     def world(self) -> frozenset[int]:
         """All ranks that are known to be of the run."""
         named = (rank for rank, it in self.state.ranks.items() if not it.speaks_for_all)

@@ -32,7 +32,7 @@ def of_standing(seen: Seen) -> Found | None:
 
 
 def of_fallen(seen: Seen) -> Found | None:
-    """Its logs tell of an end, or of a loop, for which its limits still wait."""
+    """A rank, or its logs, tell of an end, or of a loop, for which its limits still wait."""
     if not may_have_fallen(seen):
         return None
     told = _told(seen)
@@ -86,8 +86,7 @@ def _over(seen: Seen, told: Told) -> frozenset[str]:
 
 def _has_dumps_alone(seen: Seen) -> bool:
     """Dumps of a job of which nothing else is known: it hung, or nobody would have dumped."""
-    folder = seen.run_dir.comm_traces(seen.state.attempt)
-    return not seen.state.ranks and folder.is_dir() and any(it.is_file() for it in folder.iterdir())
+    return not seen.state.ranks and seen.has_dumps
 
 
 def _reproducible(diagnosis: Diagnosis, seen: Seen) -> Diagnosis:

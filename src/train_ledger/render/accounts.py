@@ -15,9 +15,9 @@ from train_ledger.render.report import Report, Section, Tone, pairs, points
 from train_ledger.render.strip import Strip, sliced
 from train_ledger.render.words import duration, moment
 
-__all__ = ["report_of_accounts"]
+__all__ = ["CATEGORY_LETTERS", "report_of_accounts"]
 
-_LETTERS = {
+CATEGORY_LETTERS = {
     "productive": "P",
     "rework": "R",
     "checkpoint": "C",
@@ -27,6 +27,8 @@ _LETTERS = {
     "down": "D",
     "unknown": "?",
 }
+"""The categories in the order in which they are drawn, each with the letter in its bar."""
+
 _MEANS = {
     "productive": "steps that count",
     "rework": "steps that were done once more, or lost",
@@ -77,28 +79,35 @@ def _of_gpus(hours: Mapping[str, float] | None, category: str) -> tuple[str, ...
 
 def _bar(answer: Answer) -> Bars:
     """All of it in one bar, for a page; a terminal has the strip."""
-    seconds = [answer["seconds"].get(category, 0.0) for category in _LETTERS]
+    seconds = [answer["seconds"].get(category, 0.0) for category in CATEGORY_LETTERS]
     whole = Bar("all of it", tuple(seconds), _long(answer["wall_s"]))
     hours = answer.get("gpu_hours")
     bars = [whole]
     if hours:
         of_gpus = tuple(
-            hours.get(category, 0.0) * answer["wall_s"] / sum(hours.values()) for category in _LETTERS
+            hours.get(category, 0.0) * answer["wall_s"] / sum(hours.values()) for category in CATEGORY_LETTERS
         )
         bars = [
             Bar("time", whole.parts, whole.told),
             Bar("GPU-hours", of_gpus, f"{sum(hours.values()):,.1f} h"),
         ]
     return Bars(
-        "where it went, each category by its share", tuple(_LETTERS), "".join(_LETTERS.values()), tuple(bars)
+        "where it went, each category by its share",
+        tuple(CATEGORY_LETTERS),
+        "".join(CATEGORY_LETTERS.values()),
+        tuple(bars),
     )
 
 
 def _strip(answer: Answer) -> Strip:
-    kinds = tuple(_LETTERS)
+    kinds = tuple(CATEGORY_LETTERS)
     spans = [(kinds.index(it["category"]), it["since_t"], it["until_t"]) for it in answer["spans"]]
     return Strip(
-        sliced(spans), kinds, "".join(_LETTERS.values()), moment(answer["since_t"]), moment(answer["until_t"])
+        sliced(spans),
+        kinds,
+        "".join(CATEGORY_LETTERS.values()),
+        moment(answer["since_t"]),
+        moment(answer["until_t"]),
     )
 
 

@@ -12,15 +12,12 @@ import msgspec
 from train_ledger.answer import Diagnosis, HangAnswer, Impact, SlowAnswer
 from train_ledger.dash.incident import Incident
 from train_ledger.dash.judge import Alert
+from train_ledger.dash.written import LATEST_T
 from train_ledger.ledger.accounts import Accounts
 from train_ledger.ledger.state import RunState
 from train_ledger.render import Picture
 
 __all__ = ["PageView", "read_diagnosis"]
-
-
-_LATEST_T = 1e11
-"""Seconds: the year 5138."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +85,7 @@ class PageView:
 def _dated(entry: Mapping[str, Any]) -> Mapping[str, Any]:
     """The entry; one of a time that no clock tells has none: it can neither be drawn nor counted from."""
     t = entry.get("t")
-    return {**entry, "t": None} if isinstance(t, int | float) and not abs(t) < _LATEST_T else entry
+    return {**entry, "t": None} if isinstance(t, int | float) and not abs(t) < LATEST_T else entry
 
 
 def read_diagnosis(written: object) -> Diagnosis | None:

@@ -91,7 +91,7 @@ def _of_network(story: Story, found: Diagnosis) -> Diagnosis | None:
     first = story.first
     if first is None or not first.is_sign or _NETWORK.search(first.first[0].said) is None:
         return None
-    if found.cause not in ("unknown", "hang.rank_missing") or _has_dumps(story.seen):
+    if found.cause not in ("unknown", "hang.rank_missing") or story.seen.has_dumps:
         return None
     lost = {it.rank for it in (*first.first, *first.others, *first.later) if it.kind != "watchdog_timeout"}
     if not lost >= {*found.ranks}:
@@ -146,14 +146,9 @@ def _of_fallen(story: Story, found: Diagnosis) -> Diagnosis | None:
 def _may_decide(story: Story, found: Diagnosis, first: FirstCause) -> bool:
     """Dumps that name others say who did not come, and are believed."""
     answer = found.details
-    if not isinstance(answer, HangAnswer) or not answer.culprits or not _has_dumps(story.seen):
+    if not isinstance(answer, HangAnswer) or not answer.culprits or not story.seen.has_dumps:
         return True
     return set(answer.culprits) <= {it.rank for it in first.first}
-
-
-def _has_dumps(seen: Seen) -> bool:
-    folder = seen.run_dir.comm_traces(seen.state.attempt)
-    return folder.is_dir() and any(it.is_file() for it in folder.iterdir())
 
 
 def _of_loop_told(story: Story, found: Diagnosis) -> Diagnosis | None:

@@ -50,7 +50,7 @@ def _has_raised_for_good(state: RunState) -> bool:
 
 
 def has_fallen(seen: Seen, told: Told) -> bool:
-    """Whether its ranks are said to have ended, no start or step follows, and somebody fell by itself."""
+    """Whether somebody fell by itself, and by logs, too, that ranks ended and no start or step follows."""
     if not seen.state.by_logs:
         first = first_cause(told.within(seen.since_t), seen.world)
         return first is not None and not first.is_sign
