@@ -84,6 +84,16 @@ def test_a_report_of_any_journal(
     assert "<b>" not in markdown_of(told)
 
 
+def test_a_state_that_is_no_text_is_none(tmp_path_factory: pytest.TempPathFactory) -> None:
+    run = RunDir(tmp_path_factory.mktemp("run"))
+    run.ledger.mkdir()
+    opened = {"t": T, "kind": "incident_opened", "incident": "i1", "alert": "X"}
+    found = {"t": T + 1, "kind": "verdict", "incident": "i1", "diagnosis": {"since_t": T - 10}}
+    moved = {"t": T + 2, "kind": "state_changed", "incident": "i1", "state": [], "before": {}}
+    run.journal.write_text("".join(f"{json.dumps(entry)}\n" for entry in (opened, found, moved)))
+    assert as_markdown(postmortem(run, Config(), incident="i1"))
+
+
 def test_a_journal_of_no_incident(tmp_path_factory: pytest.TempPathFactory) -> None:
     with pytest.raises(RunDirError, match="holds no incident"):
         postmortem(RunDir(tmp_path_factory.mktemp("run")), Config())

@@ -15,7 +15,8 @@ from train_ledger.ledger.state import RunState
 
 __all__ = ["Again", "goes_on_again", "state_since_t"]
 
-_MOVING = frozenset({"running", "recovering", "numeric_fault", "hardware_fault"})
+_MOVING = ("running", "recovering", "numeric_fault", "hardware_fault")
+"""No set: a state in the journal may be anything, also what no set can be asked for."""
 _STALL = "TrainingStepStalled"
 """Whether this one holds follows from the state alone, also where nobody judged the run when it fired."""
 

@@ -18,7 +18,7 @@ _Numbered = tuple[int, Entry]
 _OF_THE_RUN = ("state_changed", "recovered")
 _MOST_NAMED = 5
 _SHOWN = 120
-_STANDS = frozenset({"stalled", "escalated"})
+_STANDS = ("stalled", "escalated")
 
 
 @dataclass(frozen=True, slots=True)
