@@ -10,7 +10,7 @@ demo: setup-demo
 	$(BIN)/train-ledger demo $(DEMO_ARGUMENTS)
 
 test: setup-test check
-	$(BIN)/python -m pytest -n 2 --dist worksteal --cov --cov-report=term:skip-covered tests
+	sh tools/run_tests.sh $(BIN)
 
 check: setup-test
 	$(BIN)/ruff check .

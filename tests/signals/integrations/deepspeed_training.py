@@ -1,6 +1,7 @@
 """Trainings by DeepSpeed's engine on the CPU, on each rank of a torchrun job.
 
-Usage: deepspeed_training.py FOLDER engine|pipeline. Losses go to FOLDER/NAME.rank_N.json.
+Usage: deepspeed_training.py FOLDER engine|pipeline. Losses go to FOLDER/NAME.rank_N.json, and to
+FOLDER/raised.rank_N.json what the engine raised: ranks that print to one pipe tear each other's lines.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ def by_engine(folder: Path) -> None:
     try:
         unwritable.save_checkpoint("")
     except ValueError as error:
-        print("raised", error)
+        write(folder, "raised", str(error))
 
 
 def by_pipeline(folder: Path) -> None:
@@ -84,8 +85,8 @@ def by_pipeline(folder: Path) -> None:
         engine.train_batch(iter(batches[first : first + 2]))
 
 
-def write(folder: Path, name: str, losses: list[float]) -> None:
-    (folder / f"{name}.rank_{RANK}.json").write_text(json.dumps(losses))
+def write(folder: Path, name: str, told: list[float] | str) -> None:
+    (folder / f"{name}.rank_{RANK}.json").write_text(json.dumps(told))
 
 
 # Else DeepSpeed compiles its own collectives for the CPU at the first start, which takes a minute.
