@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from dash.page.nights import picture_of_mesh
@@ -17,7 +18,7 @@ from train_ledger.watch import Keeper
 from train_ledger.watch.clock import RunClock
 from train_ledger.watch.console import Console
 from train_ledger.watch.respond import Collected, FirstAnswers
-from train_ledger.watch.view import view
+from train_ledger.watch.view import serve_view, view
 from waiting import wait_until
 
 PICTURE = picture_of_mesh(8, 5)
@@ -58,3 +59,22 @@ def test_the_next_keeper_hands_over_the_same_verdict_and_picture(run: tuple[RunD
         assert "has not come" in made["waits"]
         assert "8 dumps and 7 stacks in 1.0 s; no stacks of rank 7: no such process" in made["incident"]
         assert made["waits"] == parts(shown[0])["waits"]
+
+
+def test_the_page_shows_a_keeper_as_it_was_after_its_last_turn(run: tuple[RunDir, float]) -> None:
+    """Half of a turn is never seen: alerts of this one beside the state of the last."""
+    keeper = keeper_of(*run)
+    try:
+        with serve_view([keeper], "127.0.0.1", 0, [lambda _: None]) as served:
+
+            def shown() -> Any:
+                answer = httpx.get(f"{served.url}/api/state", trust_env=False, timeout=60.0).json()
+                return answer["state"]["step"], [alert["name"] for alert in answer["alerts"]]
+
+            before = shown()
+            wait_until(lambda: keeper.turn() or bool(keeper.open_alerts), 60)  # type: ignore[func-returns-value]
+            assert shown() == before == (None, [])
+            served.show[0]()
+            assert shown() == (keeper.state.step, [alert.name for alert in keeper.open_alerts])
+    finally:
+        keeper.close()

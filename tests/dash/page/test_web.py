@@ -201,3 +201,22 @@ def test_a_taken_address_is_one_clear_line(shown: Shown) -> None:
             serve(shown, port=port),
         ):
             pass
+
+
+def test_while_a_page_is_made_whoever_asks_whether_all_is_alive_is_answered() -> None:
+    began, answered = threading.Event(), threading.Event()
+    waited: list[bool] = []
+
+    def look() -> PageView:
+        began.set()
+        waited.append(answered.wait(20.0))
+        return healthy()
+
+    with serve(look, port=0) as url, httpx.Client(base_url=url, trust_env=False, timeout=60.0) as client:
+        asking = threading.Thread(target=client.get, args=("/",))
+        asking.start()
+        assert began.wait(20.0)
+        assert httpx.get(f"{url}/healthz", trust_env=False, timeout=60.0).text == "alive\n"
+        answered.set()
+        asking.join()
+    assert waited == [True]

@@ -1,8 +1,7 @@
 """How does an open page stay current?
 
 By server-sent events: what changed since the last look of this reader, part by part, until they leave. What
-is shown is made once for all who look at about the same time: of a thousand ranks that takes a tenth of a
-second, in which nobody else is answered.
+is shown is made once for all who look at about the same time, beside the loop that answers everybody else.
 """
 
 from __future__ import annotations
@@ -18,6 +17,8 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from train_ledger.dash.page.making import Making
+
 __all__ = ["Stream"]
 
 _MOST_STREAMS = 32
@@ -30,15 +31,20 @@ Parts = Callable[[], _Made]
 
 
 class Stream:
-    """Sends what changed of `parts` every `interval_s` to each open page until `ending`; to 32 at most."""
+    """Sends what changed of `parts`, by `making`, every `interval_s` to each open page until `ending`.
 
-    def __init__(self, parts: Parts, interval_s: float, ending: Event) -> None:
+    To 32 at most.
+    """
+
+    def __init__(self, parts: Parts, making: Making, interval_s: float, ending: Event) -> None:
         self._parts = parts
+        self._making = making
         self._interval_s = interval_s
         self._ending = ending
         self._open = 0
         self._made: _Made = (0.0, {})
         self._fresh_until_s = -math.inf
+        self._one_at_a_time = asyncio.Lock()
 
     def answer(self, request: Request) -> Response:
         if self._open >= _MOST_STREAMS:
@@ -56,18 +62,24 @@ class Stream:
         is_over = False
         while not (is_over or await request.is_disconnected()):
             is_over = self._ending.is_set()  # what was found out last is still shown
-            t, made = self._shown(anew=is_over)
+            t, made = await self._shown(is_over=is_over)
             changed = {name: html for name, html in made.items() if sent.get(name) != html}
             sent.update(changed)
             yield f"data: {json.dumps({'t': t, 'parts': changed})}\n\n"
             await self._pause()
 
-    def _shown(self, *, anew: bool) -> _Made:
-        """What another reader was shown less than half an interval ago, else what there is now."""
-        if anew or time.monotonic() >= self._fresh_until_s:
-            self._made = self._parts()
-            self._fresh_until_s = time.monotonic() + self._interval_s / 2
-        return self._made
+    async def _shown(self, *, is_over: bool) -> _Made:
+        """What another reader was shown less than half an interval ago, else what there is now.
+
+        At the end what was found out last is made once more, for all.
+        """
+        async with self._one_at_a_time:
+            is_last_due = is_over and self._fresh_until_s < math.inf
+            if is_last_due or time.monotonic() >= self._fresh_until_s:
+                self._made = await self._making.made(self._parts)
+                fresh_s = math.inf if is_over else self._interval_s / 2
+                self._fresh_until_s = time.monotonic() + fresh_s
+            return self._made
 
     async def _pause(self) -> None:
         until = time.monotonic() + self._interval_s

@@ -25,6 +25,7 @@ from train_ledger.dash.exposition import Exposition
 from train_ledger.dash.page.document import document
 from train_ledger.dash.page.guard import Guard
 from train_ledger.dash.page.headline import headline
+from train_ledger.dash.page.making import Making
 from train_ledger.dash.page.overview import overview, overview_parts, together
 from train_ledger.dash.page.packed import packed_answer
 from train_ledger.dash.page.parts import parts
@@ -41,6 +42,8 @@ from train_ledger.dash.page.view import PageView
 from train_ledger.fields import written_number
 
 __all__ = ["RunPage", "app", "state_json"]
+
+_HTML = "text/html; charset=utf-8"
 
 _STATIC = {
     "page.css": "text/css; charset=utf-8",
@@ -60,8 +63,8 @@ Source = Callable[[], PageView]
 class RunPage:
     """What there is to show of one run.
 
-    `source` is asked for the view, from the server's thread; `history` is drawn beside it, where it is kept,
-    and `reports` is the folder of what was written of incidents.
+    `source` is asked for the view, from a thread beside the server's; `history` is drawn beside it, where it
+    is kept, and `reports` is the folder of what was written of incidents.
     """
 
     source: Source
@@ -81,19 +84,19 @@ def app(
     `loopback` says that it is bound to the loopback, and then other host names are refused; with a `token`
     whoever has none is. Open pages are sent what changed every `interval_s`, until `ending` is set.
     """
-    over = ending or Event()
+    over, making = ending or Event(), Making()
     if len(pages) == 1:
-        routes: list[BaseRoute] = _routes(pages[0], interval_s, over)
+        routes: list[BaseRoute] = _routes(pages[0], making, interval_s, over)
     else:
-        routes = _routes_of_all(pages, interval_s, over)
+        routes = _routes_of_all(pages, making, interval_s, over)
     application = Starlette(routes=routes)
     application.add_middleware(Guard, loopback=loopback, token=token)
     return application
 
 
-def _routes(run: RunPage, interval_s: float, ending: Event) -> list[BaseRoute]:
-    page = _Page(run)
-    stream = Stream(page.parts, interval_s, ending)
+def _routes(run: RunPage, making: Making, interval_s: float, ending: Event) -> list[BaseRoute]:
+    page = _Page(run, making)
+    stream = Stream(page.parts, making, interval_s, ending)
 
     async def events(request: Request) -> Response:
         return stream.answer(request)
@@ -110,23 +113,27 @@ def _routes(run: RunPage, interval_s: float, ending: Event) -> list[BaseRoute]:
     ]
 
 
-def _routes_of_all(pages: Sequence[RunPage], interval_s: float, ending: Event) -> list[BaseRoute]:
+def _routes_of_all(
+    pages: Sequence[RunPage], making: Making, interval_s: float, ending: Event
+) -> list[BaseRoute]:
     exposition = Exposition(Config())
 
     def rows() -> list[tuple[str, PageView]]:
         return [(f"runs/{number}/", page.source()) for number, page in enumerate(pages)]
 
-    stream = Stream(lambda: (time.time(), overview_parts(rows())), interval_s, ending)
+    def metrics_of_all() -> str:
+        return together(exposition.text_of_run(page.source().state) for page in pages)
+
+    stream = Stream(lambda: (time.time(), overview_parts(rows())), making, interval_s, ending)
 
     async def whole(request: Request) -> Response:
-        return Response(overview(rows()), media_type="text/html; charset=utf-8")
+        return Response(await making.made(lambda: overview(rows())), media_type=_HTML)
 
     async def events(request: Request) -> Response:
         return stream.answer(request)
 
     async def metrics(request: Request) -> Response:
-        texts = [exposition.text_of_run(page.source().state) for page in pages]
-        return PlainTextResponse(together(texts))
+        return PlainTextResponse(await making.made(metrics_of_all))
 
     return [
         Route("/", whole),
@@ -134,7 +141,7 @@ def _routes_of_all(pages: Sequence[RunPage], interval_s: float, ending: Event) -
         Route("/metrics", metrics),
         *_files(),
         *(
-            Mount(f"/runs/{number}", routes=_routes(page, interval_s, ending))
+            Mount(f"/runs/{number}", routes=_routes(page, making, interval_s, ending))
             for number, page in enumerate(pages)
         ),
     ]
@@ -154,17 +161,20 @@ def _files() -> list[BaseRoute]:
 
 
 class _Page:
-    def __init__(self, run: RunPage) -> None:
+    def __init__(self, run: RunPage, making: Making) -> None:
         self._source = run.source
+        self._making = making
         self._history = run.history
         self._exposition = Exposition(Config())
 
     async def whole(self, request: Request) -> Response:
         drawn = self._history is not None
-        return Response(document(self._source(), drawn=drawn), media_type="text/html; charset=utf-8")
+        made = await self._making.made(lambda: document(self._source(), drawn=drawn))
+        return Response(made, media_type=_HTML)
 
     async def state(self, request: Request) -> Response:
-        return Response(state_json(self._source()), media_type="application/json")
+        made = await self._making.made(lambda: state_json(self._source()))
+        return Response(made, media_type="application/json")
 
     async def curves(self, request: Request) -> Response:
         return await self._drawn(request, lambda source: curves_json(source, request.query_params))
@@ -185,7 +195,9 @@ class _Page:
             return PlainTextResponse(f"{error}\n", status_code=400)
 
     async def metrics(self, request: Request) -> Response:
-        return PlainTextResponse(self._exposition.text_of_run(self._source().state))
+        return PlainTextResponse(
+            await self._making.made(lambda: self._exposition.text_of_run(self._source().state))
+        )
 
     def parts(self) -> tuple[float, Mapping[str, str]]:
         view = self._source()
