@@ -30,6 +30,18 @@ def test_it_can_be_had_again_when_given_back(tmp_path: Path) -> None:
             assert json.loads(path.read_text()).keys() == {"host", "pid", "since"}
 
 
+def test_whose_folder_was_replaced_has_lost_it(tmp_path: Path) -> None:
+    path = tmp_path / "ledger" / "keeper.lock"
+    lock = KeeperLock(path)
+    assert not lock.is_lost
+    with lock:
+        assert not lock.is_lost
+        path.parent.rename(tmp_path / "moved")
+        assert lock.is_lost
+        with KeeperLock(path) as another:
+            assert (lock.is_lost, another.is_lost) == (True, False)
+
+
 def test_it_goes_with_a_killed_holder(tmp_path: Path) -> None:
     path = tmp_path / "keeper.lock"
     code = (

@@ -20,7 +20,7 @@ import pytest
 
 from train_ledger.answer import ExitCode
 from train_ledger.config import Config
-from train_ledger.ledger import JournalError, KeeperHeld, KeeperLock
+from train_ledger.ledger import JournalError, KeeperHeld, KeeperLock, journal
 from train_ledger.run_dir import RunDir, RunDirError
 from train_ledger.watch import Keeper, watch
 from waiting import wait_until
@@ -200,3 +200,37 @@ def test_what_is_said_of_a_runs_files_names_that_run(runs: tuple[RunDir, RunDir]
     finally:
         watching.process.kill()
         watching.process.wait()
+
+
+@pytest.mark.slow
+def test_another_run_in_the_place_of_one_is_begun_anew(tmp_path: Path) -> None:
+    """Else its journal goes into a folder that nobody sees, and its steps are taken for the old one's."""
+    run = made_run(tmp_path, "r42", age_s=0.0)
+    watching = Watching(str(run.path), "--port", "0")
+    try:
+        watching.line("run is running at step 60")
+        run.path.rename(tmp_path / "moved")
+        made_run(tmp_path, "r42", age_s=600.0)
+        assert "another run lies there now" in watching.line("lies there now")
+        watching.line("web page on")
+        watching.line("page alert TrainingStepStalled")
+        assert journal.read(run.journal).entries[0]["kind"] == "keeper_started"
+        with pytest.raises(KeeperHeld), KeeperLock(run.keeper_lock):
+            pass
+    finally:
+        watching.end()
+
+
+@pytest.mark.slow
+def test_a_run_that_somebody_removed_is_not_made_again(tmp_path: Path) -> None:
+    run = made_run(tmp_path, "r42", age_s=0.0)
+    watching = Watching(str(run.path), "--port", "0")
+    try:
+        address = re.sub(r".*web page on ", "", watching.line("web page on"))
+        watching.line("run is running at step 60")
+        shutil.rmtree(run.path)
+        with httpx.Client(base_url=address, trust_env=False, timeout=60) as client:
+            wait_until(lambda: client.get("/api/state").json()["state"]["unreadable"], 60.0)
+    finally:
+        watching.end()
+    assert not run.path.exists()

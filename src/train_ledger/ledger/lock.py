@@ -7,6 +7,7 @@ goes with the process that held it, however that ended; the file only says who i
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
@@ -58,6 +59,19 @@ class KeeperLock:
             with contextlib.suppress(OSError):  # closing it is what gives the lock back
                 os.ftruncate(fd, 0)
             os.close(fd)
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether what is locked is no longer the file at `path`: somebody removed or replaced its folder.
+
+        Then another keeper can hold a lock there, too. False where a file system does not say.
+        """
+        if self._fd is None:
+            return False
+        try:
+            return not os.path.samestat(os.stat(self.path), os.fstat(self._fd))
+        except OSError as error:
+            return error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ESTALE)
 
     def __enter__(self) -> Self:
         self.acquire()

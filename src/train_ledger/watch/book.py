@@ -50,6 +50,10 @@ class Book:
         """The same, for what may be done only once it is on the disk: whether it is."""
         return self._recorded(kind, details)[1]
 
+    def close(self) -> None:
+        """Let go of the journal's file."""
+        self._journal.close()
+
     def _recorded(self, kind: str, details: Mapping[str, Any]) -> tuple[Mapping[str, Any], bool]:
         entry = {"t": round(self._now(), 3), "kind": kind, **_finite(details)}
         is_kept = True

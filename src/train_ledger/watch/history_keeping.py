@@ -105,8 +105,8 @@ class HistoryKeeping:
         began_s = time.monotonic()
         with self._lock:
             stands = self._files.memory()
-            if stands is None or not self._files.caught_up:
-                return
+            if stands is None or not self._files.caught_up or not self._path.parent.is_dir():
+                return  # what is not whole is not kept; and who removed the run does not want its folder back
             if self._name == _NAMELESS:  # who watches was there before the run
                 self._name = self._named()
             try:

@@ -35,10 +35,8 @@ __all__ = ["Keeper"]
 
 _WHOLE_BYTES = 256 << 20
 """So much history is read in seconds."""
-
 _LOGS_WHOLE_BYTES = 2 << 20
 """Of logs in which every line tells a step so much is read in a second: thousands of steps."""
-
 _RECORDS = {
     "open": "incident_opened",
     "update": "incident_updated",
@@ -183,11 +181,12 @@ class Keeper:
 
     def close(self) -> None:
         """Keep what is known, let go of files and threads; what was written stays."""
-        if self._caught_up:
+        if self._caught_up and self.run_dir.ledger.is_dir():
             self._keep(self._memory.keep)
         self._desk.close()
         self._traces.close()
         self._files.close()
+        self._book.close()
 
     def _read(self) -> None:
         if not self._is_named:
@@ -200,8 +199,9 @@ class Keeper:
         if self._files.caught_up:
             if not self._caught_up:
                 self._note_left_out()
-            self._write_roster()
-            self._keep(self._memory.keep_if_due)
+            if self.run_dir.ledger.is_dir():  # whoever removed the run does not want its folder back
+                self._write_roster()
+                self._keep(self._memory.keep_if_due)
         self._caught_up = self._files.caught_up
         self._fold.add_all(self._liveness.poll(self.state.ranks.values(), self._now()))
 

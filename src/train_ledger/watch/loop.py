@@ -46,9 +46,28 @@ def watch(
     With `until_verdict` a verdict is asked for, even if nothing else is. `port` None serves no page, 0 takes
     a free one. Of several runs each line says of which it is, and one that cannot be read any more is said
     not to be while the others are kept. `followed` is what a Prometheus tells of the one run, whose directory
-    then holds the journal alone. Raises KeeperHeld where another keeper holds a run, RunDirError where its
-    files cannot be used, and OSError where the address is taken.
+    then holds the journal alone. Where another run comes to lie in the place of one, all is begun anew.
+    Raises KeeperHeld where another keeper holds a run, RunDirError where its files cannot be used, and
+    OSError where the address is taken.
     """
+    while True:
+        with contextlib.suppress(_Replaced):
+            return _watched(runs, host, port, until_verdict, as_json, out, followed)
+
+
+class _Replaced(Exception):  # noqa: N818  (it is no error: what was kept lies there no longer)
+    """Another folder lies in the place of a run that is kept."""
+
+
+def _watched(
+    runs: Sequence[tuple[RunDir, Config]],
+    host: str,
+    port: int | None,
+    until_verdict: bool,
+    as_json: bool,
+    out: Callable[[str], None],
+    followed: FollowedRun | None,
+) -> ExitCode:
     with contextlib.ExitStack() as stack:
         kept = [
             stack.enter_context(
@@ -69,10 +88,14 @@ class _Kept:
     keeper: Keeper
     recording: NodeRecording
     console: Console
+    lock: KeeperLock
     troubles: set[str] = field(default_factory=set)
 
     def turn(self) -> None:
-        """One look. Raises what the keeper's turn does, and OSError."""
+        """One look. Raises what the keeper's turn does, OSError, and _Replaced."""
+        if self.lock.is_lost and _is_begun(self.keeper.run_dir):
+            self.console.remark(f"{self.keeper.run_dir.path}: another run lies there now; it is begun anew")
+            raise _Replaced
         self.keeper.turn()
         self.recording.attend({rank.host for rank in self.keeper.state.ranks.values()})
         if self.troubles:
@@ -87,6 +110,12 @@ class _Kept:
         if trouble not in self.troubles:
             self.troubles.add(trouble)
             self.console.remark(f"cannot be read: {trouble}; it is tried again every turn")
+
+
+def _is_begun(run_dir: RunDir) -> bool:
+    """Whether anybody has written of a run there: of one that was removed what is known is still told."""
+    begun = (run_dir.run_json, run_dir.signals, run_dir.logs, run_dir.structured_logs)
+    return any(path.exists() for path in begun)
 
 
 def _console(
@@ -119,12 +148,12 @@ def _kept(
     if followed is not None or (until_verdict and not config.respond.on_page):
         config = replace(config, respond=replace(config.respond, on_page=("diagnose",)))
     with contextlib.ExitStack() as stack:
-        stack.enter_context(KeeperLock(run_dir.keeper_lock))
+        lock = stack.enter_context(KeeperLock(run_dir.keeper_lock))
         keeper = stack.enter_context(contextlib.closing(_keeper(run_dir, config, console, followed)))
         _say_how_it_stands(config, console)
         recording = NodeRecording(run_dir, config, console.remark)
         stack.enter_context(contextlib.closing(recording))
-        yield _Kept(keeper, recording, console)
+        yield _Kept(keeper, recording, console, lock)
 
 
 def _keeper(run_dir: RunDir, config: Config, console: Console, followed: FollowedRun | None) -> Keeper:
