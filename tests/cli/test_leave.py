@@ -178,6 +178,40 @@ def test_ctrl_c_while_it_still_loads() -> None:
     assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")
 
 
+@pytest.mark.parametrize("verb", [["hang"], ["diagnose"], ["top", "--once"]], ids=str)
+@pytest.mark.parametrize("loaded", ["typer.core", "train_ledger.cli.command_line", "train_ledger.render"])
+def test_ctrl_c_before_the_verb_does_its_work(loaded: str, verb: list[str], tmp_path: Path) -> None:
+    (tmp_path / "run.log").write_text("x")
+    command = [sys.executable, "-X", "importtime", "-m", "train_ledger", verb[0], str(tmp_path), *verb[1:]]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        for line in process.stderr:
+            if line.split("|")[-1].strip().startswith(loaded):
+                process.send_signal(signal.SIGINT)
+                break
+        said = [it for it in process.stderr if not it.startswith("import time:")]
+        assert (process.wait(90), said, process.stdout.read()) == (130, [], "")
+
+
+def test_until_main_runs_next_to_nothing_is_loaded() -> None:
+    """Ctrl-C cannot be answered before; Python itself is up with these."""
+    program = (
+        "import sys; before = {*sys.modules, '__future__'}; import train_ledger.cli\n"
+        "print(sorted(set(sys.modules) - before))"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ended.stdout == "['train_ledger', 'train_ledger.cli']\n"
+
+
+def test_ctrl_c_stays_ignored_where_whoever_started_us_had_it_so(tmp_path: Path) -> None:
+    script = "trap '' INT; exec \"$@\""
+    program = _program("import os; os.kill(os.getpid(), 2); return 0")
+    program[-1] = program[-1].replace("it.main()", "from train_ledger.cli import main; main()")
+    ended = subprocess.run(["sh", "-c", script, "sh", *program], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
 def test_ctrl_c_that_nobody_caught_is_no_fault_of_ours() -> None:
     program = (
         "import sys; from train_ledger.cli.leave import *; sys.excepthook = crash; raise KeyboardInterrupt"

@@ -312,7 +312,7 @@ def test_a_dead_file_server_holds_the_start_up_for_seconds_only(tmp_path: Path) 
     script = f"""
 import time
 import sys
-import train_ledger
+import train_ledger.signals
 start = sys.modules["train_ledger.signals.start"]
 start._PATIENCE_S = 0.2
 start._prepare = lambda place, me: time.sleep(60)

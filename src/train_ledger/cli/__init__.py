@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import signal
 import sys
-from typing import Any, NoReturn
+
+TYPE_CHECKING = False
+"""As `typing` has it. Until `main` runs Ctrl-C cannot be answered: what takes time is not loaded here."""
+
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
 
 __all__ = ["app", "main"]
 
 _INTERRUPTED = 130
-_TERMINATED = 128 + signal.SIGTERM
+_TERMINATED = 143
 
 
 def main() -> None:
-    """The command `train-ledger`; Ctrl-C is answered while it still loads, and no more once it is done.
+    """The command `train-ledger`; Ctrl-C ends it at once while it still loads, and no more once it is done.
 
     SIGTERM ends it as it would by itself, but what it started and unpacked goes first.
     """
-    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-        signal.signal(signal.SIGTERM, _terminated)
     try:
+        _answer_signals()
         from train_ledger.cli import command_line
 
         command_line.main()
@@ -32,17 +34,40 @@ def main() -> None:
     except KeyboardInterrupt:
         _leave_interrupted()
     except SystemExit as end:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        if end.code == _INTERRUPTED:
-            _leave_interrupted()
-        if end.code == _TERMINATED:
-            os.kill(os.getpid(), signal.SIGTERM)
+        _leave(end.code)
         raise
 
 
+def _answer_signals() -> None:
+    """Those that whoever started us has not taken for something else."""
+    import signal
+
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _interrupted_before_work)
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _terminated)
+
+
+def _interrupted_before_work(_: int, __: object) -> NoReturn:
+    """Nothing was begun that would have to be ended; an exception could be lost in what is being imported."""
+    os._exit(_INTERRUPTED)
+
+
 def _terminated(number: int, _: object) -> NoReturn:
+    import signal
+
     signal.signal(number, signal.SIG_DFL)  # the second one ends it at once
     raise SystemExit(_TERMINATED)
+
+
+def _leave(status: object) -> None:
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if status == _INTERRUPTED:
+        _leave_interrupted()
+    if status == _TERMINATED:
+        os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _say_what_is_missing(module: str | None) -> NoReturn:
@@ -57,6 +82,8 @@ def _say_what_is_missing(module: str | None) -> NoReturn:
 def _leave_interrupted() -> NoReturn:
     # An interrupt within exec(), as dataclasses use it, is remembered by the interpreter, which would end by
     # SIGINT instead of telling the status.
+    import contextlib
+
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, AttributeError):
             stream.flush()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Callable
@@ -75,6 +76,7 @@ def ends_well(verb: Callable[_Options, int]) -> Callable[_Options, None]:
 
 def _status(verb: Callable[[], int]) -> int:
     try:
+        _be_interrupted_in_order()
         status = verb()
         sys.stdout.flush()
     except KeyboardInterrupt:
@@ -87,6 +89,12 @@ def _status(verb: Callable[[], int]) -> int:
         complain(str(error))
         return ExitCode.BAD_INPUT
     return int(status)
+
+
+def _be_interrupted_in_order() -> None:
+    """From now on Ctrl-C lets what was begun be ended; until now it ended the process at once."""
+    if callable(signal.getsignal(signal.SIGINT)):  # whoever started us may have had it ignored
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _mendable() -> tuple[type[Exception], ...]:
