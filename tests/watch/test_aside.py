@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from train_ledger.config import Config
+from train_ledger.ops.account import account
 from train_ledger.run_dir import RunDir
 from train_ledger.watch.aside import Aside, next_pause_s
 from waiting import wait_until
@@ -45,6 +49,34 @@ def test_what_keeps_them_from_being_made_is_said_once(tmp_path: Path) -> None:
     aside.close()
     assert [line.partition(":")[0] for line in said] == ["no accounts", "no coverage"]
     assert all("run.json" in line for line in said)
+    assert aside.mishaps.lasting == tuple(said)
+
+
+def test_what_nobody_foresaw_is_told_with_its_place_and_ends_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_dir = RunDir(tmp_path)
+    write(run_dir, 1, 50)
+    faulty = [True]
+
+    def account_of(*given: Any) -> Any:
+        return {}["x" * 9999] if faulty else account(*given)
+
+    monkeypatch.setattr("train_ledger.watch.aside.account", account_of)
+    said: list[str] = []
+    aside = Aside(run_dir, Config(), said.append, every_s=0.02)
+    try:
+        wait_until(lambda: aside.cannot_tell is not None)
+        (lasting,) = aside.mishaps.lasting
+        assert lasting.startswith("no accounts: KeyError at test_aside.py:")
+        assert lasting.endswith("a fault of train-ledger, to be reported; it is tried again")
+        assert len(lasting) < 500
+        faulty.clear()
+        wait_until(lambda: aside.accounts is not None)
+        wait_until(lambda: aside.mishaps.lasting == ())
+        assert said == [lasting]
+    finally:
+        aside.close()
 
 
 def test_of_a_run_that_begins_they_are_made_soon_again() -> None:

@@ -14,12 +14,12 @@ from dataclasses import replace
 
 from train_ledger.answer import Impact
 from train_ledger.config import Config
-from train_ledger.ledger import JournalError
 from train_ledger.ledger.accounts import Accounts
 from train_ledger.ops.account import account
 from train_ledger.ops.coverage import coverage
 from train_ledger.ops.postmortem import losses
-from train_ledger.run_dir import RunDir, RunDirError
+from train_ledger.run_dir import RunDir
+from train_ledger.watch.mishaps import Mishaps
 
 __all__ = ["Aside", "next_pause_s"]
 
@@ -31,19 +31,19 @@ _FIRST_AFTER_S = 5.0
 class Aside:
     """`accounts` are those made last, without their spans, and `cannot_tell` what coverage said last.
 
-    Both are None before the first time. `losses` is what each incident cost by these accounts. `remark` is
-    told of trouble, once.
+    Both are None before the first time. `losses` is what each incident cost by these accounts. `mishaps` are
+    what kept one of them from being made the last time; `remark` is told of each, once.
     """
 
     def __init__(
         self, run_dir: RunDir, config: Config, remark: Callable[[str], None], every_s: float = _EVERY_S
     ) -> None:
-        self._run_dir, self._config, self._remark = run_dir, config, remark
+        self._run_dir, self._config = run_dir, config
+        self.mishaps = Mishaps(remark)
         self._every_s = every_s
         self.accounts: Accounts | None = None
         self.losses: Mapping[str, Impact] = {}
         self.cannot_tell: tuple[str, ...] | None = None
-        self._said: set[str] = set()
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._make_again, name="aside", daemon=True)
         self._thread.start()
@@ -57,29 +57,14 @@ class Aside:
         pause_s = min(_FIRST_AFTER_S, self._every_s)
         while not self._ending.wait(pause_s):
             began_s = time.monotonic()
-            self._try("no accounts", self._make_accounts)
-            self._try("no cost of incidents", self._make_losses)
-            self._try("no coverage", self._make_coverage)
+            with self.mishaps.of("no accounts"):
+                self.accounts = replace(account(self._run_dir, self._config), spans=())
+            with self.mishaps.of("no cost of incidents"):
+                if self.accounts is not None:
+                    self.losses = losses(self._run_dir, self._config, self.accounts)
+            with self.mishaps.of("no coverage"):
+                self.cannot_tell = coverage(self._run_dir, self._config).verdicts
             pause_s = next_pause_s(pause_s, self._every_s, time.monotonic() - began_s)
-
-    def _make_accounts(self) -> None:
-        self.accounts = replace(account(self._run_dir, self._config), spans=())
-
-    def _make_losses(self) -> None:
-        if self.accounts is not None:
-            self.losses = losses(self._run_dir, self._config, self.accounts)
-
-    def _make_coverage(self) -> None:
-        self.cannot_tell = coverage(self._run_dir, self._config).verdicts
-
-    def _try(self, what: str, make: Callable[[], None]) -> None:
-        try:
-            make()
-        except (RunDirError, JournalError, OSError) as error:
-            said = f"{what}: {error}"
-            if said not in self._said:
-                self._said.add(said)
-                self._remark(said)
 
 
 def next_pause_s(last_s: float, every_s: float, took_s: float) -> float:

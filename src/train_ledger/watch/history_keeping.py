@@ -16,6 +16,7 @@ from pathlib import Path
 from train_ledger.ledger.history import History, HistoryUnusableError, read_history, write_history
 from train_ledger.run_dir import RunDir, RunDirError
 from train_ledger.sources import RunFacts
+from train_ledger.watch.mishaps import Mishaps
 
 __all__ = ["HistoryKeeping", "history_path"]
 
@@ -37,13 +38,14 @@ def history_path(run_dir: RunDir) -> Path:
 class HistoryKeeping:
     """Follows a run from a thread until it is closed; `remark` is told what does not go well.
 
-    Whoever looks at the history does so within `looked_at()`.
+    Whoever looks at the history does so within `looked_at()`. `mishaps` says what of it could not be read.
     """
 
     def __init__(self, run_dir: RunDir, remark: Callable[[str], None] = lambda _: None) -> None:
         self._run_dir = run_dir
         self._path = history_path(run_dir)
         self._remark = remark
+        self.mishaps = Mishaps(remark)
         self._lock = threading.Lock()
         self._ending = threading.Event()
         self._history = History()
@@ -94,7 +96,7 @@ class HistoryKeeping:
     def _follow(self) -> None:
         while not self._ending.is_set():
             began_s = time.monotonic()
-            with self._lock:
+            with self.mishaps.of("not in the curves and strips"), self._lock:
                 self._files.fold_into(self._history, _AT_ONCE_BYTES)
             took_s = time.monotonic() - began_s
             if self._files.caught_up and time.monotonic() >= self._due_s:
@@ -105,7 +107,7 @@ class HistoryKeeping:
         began_s = time.monotonic()
         with self._lock:
             stands = self._files.memory()
-            if stands is None or not self._files.caught_up or not self._path.parent.is_dir():
+            if stands is None or not self._files.caught_up or not self._run_dir.path.is_dir():
                 return  # what is not whole is not kept; and who removed the run does not want its folder back
             if self._name == _NAMELESS:  # who watches was there before the run
                 self._name = self._named()

@@ -54,22 +54,23 @@ class _Shown:
 
     def take(self) -> None:
         """By the thread that turns the keeper."""
-        self._view = view(self.keeper, self._aside)
+        self._view = view(self.keeper, self._aside, self.history)
 
     def view(self) -> PageView:
         """By whoever makes pages, in a thread of theirs: nothing in it changes any more."""
         return self._view
 
 
-def view(keeper: Keeper, aside: Aside | None = None) -> PageView:
-    """The page's record of a keeper, and of what was found out beside it."""
+def view(keeper: Keeper, aside: Aside | None = None, history: HistoryKeeping | None = None) -> PageView:
+    """The page's record of a keeper, and of what was found out beside it, or could not be."""
+    beside = [it.mishaps for it in (aside, history) if it is not None]
     return PageView(
         state=keeper.state,
         alerts=keeper.open_alerts,
         incidents=keeper.open_incidents,
         diagnosis=keeper.diagnosis,
         journal=keeper.tail,
-        not_observed=keeper.not_read,
+        not_observed=(*keeper.not_read, *(said for it in beside for said in it.lasting)),
         of_incidents=keeper.of_incidents,
         picture=keeper.picture,
         run_path=str(keeper.run_dir.path),
