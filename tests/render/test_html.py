@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from train_ledger.answer import Diagnosis, Finding, Group, HangAnswer, NextCommand
-from train_ledger.render import as_html
+from train_ledger.render import as_html, as_text
 
 ATTACK = "<script>alert(1)</script><img src=//evil.example onerror='x'>\"&"
 
@@ -105,3 +105,15 @@ def test_no_text_changes_the_shape_of_the_page(text: str) -> None:
     page = as_html(_answer("x" + text), title="x" + text)
     page.encode()
     assert _Page(page).tags == _Page(as_html(_answer("x"), title="x")).tags
+
+
+def test_what_to_run_stands_right_below_the_verdict_and_in_a_terminal_last() -> None:
+    """Whoever opens a report reads its top; whoever runs a command has its last line before them."""
+    answer = _answer("all_reduce")
+    diagnosis = Diagnosis("stalled", "hang.host", (3,), confidence="high", details=answer)
+    for told in (answer, diagnosis):
+        page, text = as_html(told), as_text(told)
+        headings = re.findall("<h2>(.*?)</h2>", page)
+        assert headings == ["next", "what was found", "evidence", "not observed"]
+        assert text.splitlines()[-3:] == ["next", "  # all_reduce", "  all_reduce"]
+    assert page.index("confidence") < page.index("<h2>next</h2>")

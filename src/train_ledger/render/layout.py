@@ -15,6 +15,8 @@ from train_ledger.render.slow import slow_sections
 __all__ = ["report_of"]
 
 _MOST_OF_ONE_REASON = 4
+_FOUND = "what was found"
+"""Above it stand the commands, which have a heading."""
 
 
 def report_of(
@@ -26,47 +28,60 @@ def report_of(
 ) -> Report:
     """The report on an answer; a report is handed back as it is. `currency` names the unit of costs.
 
-    `picture` adds its tables, and where things can be `drawn` the rest of it, too.
+    `picture` adds its tables, and where things can be `drawn` the rest of it, too. There the commands stand
+    above all that is drawn, where the eye begins; in a terminal they stand last, where it ends.
     """
     if isinstance(answer, Report):
         return answer
     shown = picture or Picture()
-    drawings = tuple(drawn_sections(shown)) if drawn else ()
     if isinstance(answer, HangAnswer):
-        return _of_hang(answer, shown, drawings)
-    return _of_diagnosis(answer, currency, shown, drawings)
+        return _of_hang(answer, shown, drawn=drawn)
+    return _of_diagnosis(answer, currency, shown, drawn=drawn)
 
 
-def _of_hang(answer: HangAnswer, picture: Picture, drawings: Iterable[Section]) -> Report:
+def _of_hang(answer: HangAnswer, picture: Picture, *, drawn: bool) -> Report:
     tones: dict[str, Tone] = {"hang": "trouble", "no_hang": "fine", "cannot_tell": "unsure"}
+    following = commands(answer.next)
     sections = [
-        *_findings(answer, picture, confidence=answer.confidence if answer.verdict == "hang" else None),
-        *drawings,
+        *(following if drawn else ()),
+        *_findings(
+            answer,
+            picture,
+            confidence=answer.confidence if answer.verdict == "hang" else None,
+            alone=_FOUND if drawn else "",
+        ),
+        *(drawn_sections(picture) if drawn else ()),
         *points("evidence", _evidence(answer)),
         *ruled_out(answer.ruled_out),
         *points("not observed", answer.not_observed),
         *points("not read", _not_read(answer)),
-        *commands(answer.next),
+        *(() if drawn else following),
     ]
     return Report(words.verdict(answer), tones[answer.verdict], tuple(sections))
 
 
-def _of_diagnosis(answer: Diagnosis, currency: str, picture: Picture, drawings: Iterable[Section]) -> Report:
+def _of_diagnosis(answer: Diagnosis, currency: str, picture: Picture, *, drawn: bool) -> Report:
     tones: dict[str, Tone] = {"none": "fine", "unknown": "unsure"}
     details = answer.details if isinstance(answer.details, HangAnswer) else None
-    findings = _findings(details, picture, confidence=None) if details else []
+    alone = _FOUND if drawn else ""
+    findings = _findings(details, picture, confidence=None, alone=alone) if details else []
     slow = slow_sections(answer.details) if isinstance(answer.details, SlowAnswer) else []
     circumstances = pairs("", _circumstances(answer, currency))
+    following = commands([*answer.next, *(details.next if details else ())])
+    if drawn:
+        told = [*circumstances, *following, *findings]
+    else:
+        told = [*findings, *circumstances] if len(findings) < 2 else [*circumstances, *findings]
     sections = [
         *pairs("", [("cause", _cause(answer.cause))]),
-        *([*findings, *circumstances] if len(findings) < 2 else [*circumstances, *findings]),
+        *told,
         *slow,
-        *drawings,
+        *(drawn_sections(picture) if drawn else ()),
         *points("evidence", [*answer.evidence, *(_evidence(details) if details else ())]),
         *ruled_out([*answer.ruled_out, *(details.ruled_out if details else ())]),
         *points("not observed", [*answer.not_observed, *(details.not_observed if details else ())]),
         *points("not read", _not_read(details) if details else ()),
-        *commands([*answer.next, *(details.next if details else ())]),
+        *(() if drawn else following),
     ]
     return Report(words.verdict(answer), tones.get(answer.cause, "trouble"), tuple(sections))
 
@@ -91,12 +106,13 @@ def _circumstances(answer: Diagnosis, currency: str) -> Iterable[tuple[str, str 
     )
 
 
-def _findings(answer: HangAnswer, picture: Picture, confidence: str | None) -> list[Section]:
+def _findings(answer: HangAnswer, picture: Picture, *, confidence: str | None, alone: str) -> list[Section]:
+    """The findings, each under its number; `alone` is the heading of one alone."""
     several = len(answer.findings) > 1
     undecided = picture.tables if not answer.findings else ()
-    sections = [Section("", tables) for tables in undecided]
+    sections = [Section(alone, tables) for tables in undecided]
     for number, finding in enumerate(answer.findings, start=1):
-        heading = f"finding {number} of {len(answer.findings)}" if several else ""
+        heading = f"finding {number} of {len(answer.findings)}" if several else alone
         tables = picture.tables[number - 1] if number <= len(picture.tables) else ()
         told = pairs("" if tables else heading, _finding(finding, answer, confidence))
         sections += [*([Section(heading, tables)] if tables else []), *told]
