@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import statistics
+from collections.abc import Sequence
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -15,14 +18,17 @@ NCCL = "ncclDevKernel_AllReduce_Sum_bf16"
 
 def job(
     path: Path, *, steps: int = 7, compute_us: float = 500, comm_us: float = 50, data_us: float = 0,
-    late_us: float = 0, noise_us: float = 1, kernels: int = 1,
+    late_us: float = 0, noise_us: float = 1, kernels: int = 1, lates_us: Sequence[float] = (),
 ) -> Breakdown:  # fmt: skip
-    """Steps that compute, communicate and launch the next one in time, or later by `late_us` or `data_us`."""
+    """Steps that compute, communicate and launch the next one in time, or later by `late_us` or `data_us`.
+
+    `lates_us` are, one a step, in the place of `noise_us`.
+    """
     events: list[Event] = []
     t = 100.0
     for number in range(steps):
         begin = t
-        t += noise_us * (number % 3)
+        t += lates_us[number] if lates_us else noise_us * (number % 3)
         if data_us:
             events.append(host("DataLoader.__next__", t, t + data_us))
             t += data_us
@@ -79,6 +85,33 @@ def test_of_few_steps_nothing_is_sure(tmp_path: Path) -> None:
     found = trace_difference(job(tmp_path / "old.json", steps=4), job(tmp_path / "new.json", comm_us=300))
     assert found.window.ci95 is None
     assert found.kernels[0].by_length_ns == pytest.approx(250_000, rel=1e-6)
+
+
+def _sure(folder: Path, sides: Sequence[Sequence[float]]) -> float:
+    """How wide the interval is, in parts of the standard error of steps that have nothing to do with others."""
+    old, new = (
+        job(folder / f"{name}.json", steps=len(it), lates_us=it) for name, it in zip("ab", sides, strict=True)
+    )
+    lengths = [[it.window_ns for it in side.ranks[0].steps] for side in (old, new)]
+    error = sum(statistics.variance(it) / len(it) for it in lengths) ** 0.5
+    low, high = trace_difference(old, new).window.ci95 or (0, 0)
+    return (high - low) / 2 / error
+
+
+def test_few_steps_make_less_sure_than_many(tmp_path: Path) -> None:
+    """Of five steps a side 95 of 100 lie within 2.31 standard errors (Student's t), of many within 1.96."""
+    draw = Random(7)
+    some = [_sure(tmp_path, [[draw.gauss(100, 10) for _ in range(6)] for _ in "ab"]) for _ in range(12)]
+    assert 2.1 < statistics.fmean(some) < 3.0
+    many = [_sure(tmp_path, [[draw.gauss(100, 10) for _ in range(60)] for _ in "ab"]) for _ in range(3)]
+    assert 1.6 < statistics.fmean(many) < 2.6
+
+
+def test_what_lasts_for_several_steps_is_not_counted_as_news_in_each(tmp_path: Path) -> None:
+    draw = Random(7)
+    levels = [[100 + 20 * (draw.random() < 0.5) for _ in range(12)] for _ in "ab"]
+    lasting = [[level for level in side for _ in range(4)] for side in levels]
+    assert _sure(tmp_path, lasting) > 1.4 * 1.96
 
 
 def test_sides_that_know_different_buckets_are_compared_in_what_both_know(tmp_path: Path) -> None:
