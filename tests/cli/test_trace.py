@@ -74,6 +74,17 @@ def test_what_cannot_be_told_is_said(tmp_path: Path) -> None:
     assert "nothing of a GPU was recorded" in out
 
 
+def test_a_file_of_something_else_in_a_folder_of_traces_is_no_rank(trace: Path, tmp_path: Path) -> None:
+    (tmp_path / "traces").mkdir()
+    (tmp_path / "traces" / "trace.json").write_bytes(trace.read_bytes())
+    (tmp_path / "traces" / "notes.json").write_text('{"lr": 3e-4}')
+    status, out, _ = invoke("breakdown", tmp_path / "traces", "--json")
+    answer = json.loads(out)
+    assert (status, list(answer["ranks"])) == (0, ["0"])
+    told = [Path(it["file"]).name for it in answer["degraded"] if "no list" in it["why"]]
+    assert told == ["notes.json"]
+
+
 def test_difference(trace: Path, tmp_path: Path) -> None:
     status, out, _ = invoke("diff", trace, trace, "--json")
     answer = json.loads(out)
@@ -92,6 +103,9 @@ def test_difference(trace: Path, tmp_path: Path) -> None:
         (["breakdown", "{tmp}"], "has no trace"),
         (["breakdown", "{trace}", "{trace}"], "both are of rank 0"),
         (["breakdown", "{trace}", "--collectives", "("], "is no pattern"),
+        (["breakdown", "{notes}"], "notes.json: no list of events in it"),
+        (["breakdown", "{notes}", "{notes}"], "and 1 more such files"),
+        (["diff", "{trace}", "{notes}"], "notes.json: no list of events in it"),
         (["diff", "{trace}", "{empty}"], "no step on a GPU"),
     ],
 )
@@ -99,7 +113,8 @@ def test_bad_input_is_one_line(tmp_path: Path, trace: Path, arguments: list[str]
     (tmp_path / "empty").mkdir()
     (tmp_path / "folder").mkdir()
     empty = write(tmp_path / "folder" / "none.json")
-    places = {"tmp": tmp_path / "empty", "trace": trace, "empty": empty}
+    (tmp_path / "notes.json").write_text('{"lr": 3e-4}')
+    places = {"tmp": tmp_path / "empty", "trace": trace, "empty": empty, "notes": tmp_path / "notes.json"}
     status, _, err = invoke(*(argument.format(**places) for argument in arguments))
     assert status == 2
     assert why in err

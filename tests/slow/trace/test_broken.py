@@ -252,10 +252,20 @@ def test_what_never_ends_is_given_up_soon(tmp_path: Path, filler: str) -> None:
 def test_a_file_of_something_else_is_called_so_and_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     trace = of(tmp_path / "t.json", "SQLite format 3")
     assert trace.losses.in_words() == ("no list of events in it: this is no trace of torch's profiler",)
-    assert of(tmp_path / "t.json", "[1, 2, 3]\n").losses.in_words() == ()
+    assert not trace.is_trace
+    assert not of(tmp_path / "t.json", "[1, 2, 3]\n").is_trace, "a list, but of no events"
+    assert of(tmp_path / "t.json", '{"traceEvents": []}').is_trace, "one in which nothing happened"
     os.mkfifo(tmp_path / "pipe.json")
     with pytest.raises(OSError, match="is no file"):
         read_trace(tmp_path / "pipe.json")
+
+
+def test_a_byte_order_mark_hides_neither_a_list_nor_the_rank(tmp_path: Path) -> None:
+    text = write(tmp_path / "t.json", kernel(0, 5), rank=3).read_text()
+    for whole, rank in ((text, 3), (json.dumps([kernel(0, 5)]), None)):
+        (tmp_path / "t.json").write_text(whole, encoding="utf-8-sig")
+        trace = read_trace(tmp_path / "t.json")
+        assert (len(trace.gpu), trace.rank, trace.losses.in_words()) == (1, rank, ())
 
 
 def test_syncs_for_a_log_line_are_the_hosts(tmp_path: Path) -> None:

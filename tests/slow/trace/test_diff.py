@@ -88,7 +88,7 @@ def test_of_few_steps_nothing_is_sure(tmp_path: Path) -> None:
 
 
 def _sure(folder: Path, sides: Sequence[Sequence[float]]) -> float:
-    """How wide the interval is, in parts of the standard error of steps that have nothing to do with others."""
+    """Half the interval in standard errors, as they are where steps have nothing to do with each other."""
     old, new = (
         job(folder / f"{name}.json", steps=len(it), lates_us=it) for name, it in zip("ab", sides, strict=True)
     )

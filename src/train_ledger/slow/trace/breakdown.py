@@ -113,11 +113,11 @@ class Options:
 def breakdown(paths: Sequence[Path], options: Options | None = None) -> Breakdown:
     """Break the steps of these traces down, one trace a rank.
 
-    Raises TraceError for a file that cannot be read, two traces of one rank, and where nothing is in them.
+    Raises TraceError for a file that cannot be read, two traces of one rank, and where no file is a trace.
     """
     options = options or Options()
     degraded: list[Degraded] = []
-    traces = _by_rank(_read_all(paths, options), degraded)
+    traces = _by_rank(_traces_among(_read_all(paths, options), degraded), degraded)
     found = arrivals(traces)
     degraded += _of_arrivals(traces, found)
     ranks = {rank: _of_rank(rank, trace, options, found, degraded) for rank, trace in traces.items()}
@@ -136,6 +136,16 @@ def _read_all(paths: Sequence[Path], options: Options) -> list[Trace]:
         traces.append(_read(path, options, told))
         told(0)
     return traces
+
+
+def _traces_among(read: Sequence[Trace], degraded: list[Degraded]) -> list[Trace]:
+    """Without files of something else, which a folder of traces may hold; those are told."""
+    others = [Degraded(it.file, "; ".join(it.losses.in_words())) for it in read if not it.is_trace]
+    if others and len(others) == len(read):
+        more = f"; and {len(others) - 1} more such files" if len(others) > 1 else ""
+        raise TraceError(f"{others[0].file}: {others[0].why}{more}")
+    degraded += others
+    return [it for it in read if it.is_trace]
 
 
 def _read(path: Path, options: Options, told: Callable[[int], None]) -> Trace:

@@ -7,6 +7,7 @@ guessed by its look, and believed only where the piece can be decoded.
 
 from __future__ import annotations
 
+import codecs
 import errno
 import gzip
 import json
@@ -50,13 +51,15 @@ def opened(path: Path) -> IO[bytes]:
 class Pieces:
     """The events of a trace, some ten thousand at a time; what stands around their list is in `metadata`.
 
-    What is damaged is counted in `losses`. `read_bytes` is how much text was read so far.
+    What is damaged is counted in `losses`. `read_bytes` is how much text was read so far, `is_named` whether
+    the list is called as that of a trace is.
     """
 
     file: IO[bytes]
     losses: Losses
     metadata: dict[str, Any] = field(default_factory=dict)
     read_bytes: int = 0
+    is_named: bool = False
     _has_list: bool = True
 
     @property
@@ -116,16 +119,16 @@ class Pieces:
 
     def _head(self) -> tuple[bytes, bytes]:
         """What stands before the first event, and what was read of the events by then."""
-        buffer = self._read()
-        if buffer.lstrip()[:1] == b"[":
-            return b"", buffer.lstrip()[1:]
+        buffer = self._read().removeprefix(codecs.BOM_UTF8).lstrip()
+        if buffer[:1] == b"[":
+            return b"", buffer[1:]
         while not (found := _LIST.search(buffer)):
             more = self._read(len(buffer)) if len(buffer) < _LONGEST_EVENT_BYTES else b""
             if not more:
-                self.losses.count("no list of events in it: this is no trace of torch's profiler")
                 self._has_list = False
                 return b"", b""
             buffer += more
+        self.is_named = True
         return buffer[: found.start()], buffer[found.end() :]
 
     def _take_metadata(self, head: bytes, tail: bytes | None) -> None:

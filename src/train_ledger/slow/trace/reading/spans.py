@@ -65,7 +65,7 @@ class Trace:
     when streams of the GPU began to wait for other streams, where that was recorded.
     `has_python_frames` says that Python's calls were recorded, `has_sequence_numbers` that operators of
     forward passes carry theirs: what is not among them was not called. `gpus` are of how many there are
-    activities.
+    activities. `is_trace` says that there is a list of events at all.
     """
 
     file: str
@@ -85,6 +85,7 @@ class Trace:
     text_bytes: int = 0
     gpus: int = 1
     metadata: dict[str, Any] = field(default_factory=dict)
+    is_trace: bool = True
 
     @property
     def base_ns(self) -> int:

@@ -21,6 +21,7 @@ __all__ = ["Collective", "Spans", "Trace", "read_trace"]
 _MOST_REMEMBERED = 200_000
 _DAYS_NS = 2 * 86_400 * 10**9
 _OF_NO_LENGTH = frozenset("MistfCNOD")
+_NO_EVENTS = "no list of events in it: this is no trace of torch's profiler"
 _STEP = re.compile(r"ProfilerStep#(\d{1,12})")
 
 
@@ -62,7 +63,7 @@ class _Table:
         self._doings: dict[str, Doing | None] = {}
         self._collectives: dict[int, Collective] = {}
         self._places: dict[object, int] = {}
-        self._has_sequence_numbers = False
+        self._has_sequence_numbers = self._has_events = False
         self._takers: dict[Category, Callable[[RawEvent], None]] = {
             Category.KERNEL: self._take_gpu,
             Category.MEMORY: self._take_gpu,
@@ -75,6 +76,7 @@ class _Table:
 
     def take(self, events: list[RawEvent]) -> None:
         # Of a large trace nearly all events come by here: calls of Python frames, whose names say nothing.
+        self._has_events = self._has_events or any(event.ph for event in events)
         categories, doings, takers = self._categories, self._doings, self._takers
         for event in events:
             if event.ph != "X":
@@ -199,6 +201,9 @@ class _Table:
 
     def trace(self, path: Path, pieces: Pieces) -> Trace:
         """What was taken, in order."""
+        is_trace = pieces.is_named or self._has_events
+        if not is_trace:
+            self._losses.count(_NO_EVENTS)
         gpu, order = self._gpu.spans()
         kept = self._of_one_time(gpu)
         now_at = np.empty(len(order), dtype=np.int64)
@@ -227,6 +232,7 @@ class _Table:
             text_bytes=pieces.read_bytes,
             gpus=self._gpus(),
             metadata=pieces.metadata,
+            is_trace=is_trace,
         )
 
     def _gpus(self) -> int:
