@@ -102,6 +102,13 @@ def test_what_to_run_next_stands_below_the_verdict_and_can_be_copied() -> None:
     assert lines[1:3] == ["next: see what rank 5 waits for", "  py-spy dump --pid 1005 && echo '<done>'"]
 
 
+def test_of_a_page_without_a_verdict_it_is_said_what_finds_one() -> None:
+    view = replace(hung(), diagnosis=None, journal=(), run_path="runs/r42")
+    lines = shown(view)
+    assert lines[1:3] == ["next: why, and which rank", "  train-ledger diagnose runs/r42"]
+    assert not any("next:" in line for line in shown(healthy()))
+
+
 def test_how_old_the_data_is() -> None:
     view = healthy()
     late = replace(view, state=replace(view.state, t=view.state.t + 75))

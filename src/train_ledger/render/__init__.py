@@ -16,7 +16,7 @@ from train_ledger.render.ranks import rank_ranges, ranks_in_brief, ranks_in_word
 from train_ledger.render.report import Report
 from train_ledger.render.stacks import StackGroup, report_of_stacks, standing_apart
 from train_ledger.render.text import as_text, wants_colour
-from train_ledger.render.words import duration, moment, place_in_code, verdict
+from train_ledger.render.words import duration, is_felt, moment, place_in_code, verdict
 
 __all__ = [
     "OF_EVERY_FACT",
@@ -30,6 +30,7 @@ __all__ = [
     "duration",
     "fact_line",
     "harmless",
+    "is_felt",
     "moment",
     "place_in_code",
     "rank_ranges",

@@ -13,6 +13,7 @@ __all__ = [
     "duration",
     "group",
     "impact",
+    "is_felt",
     "moment",
     "place",
     "place_in_code",
@@ -220,9 +221,17 @@ def duration(seconds: float) -> str:
     return f"{hours} h {minutes} min"
 
 
+_NOTHING_LOST_S = 0.5
+
+
+def is_felt(impact: Impact | None) -> bool:
+    """Whether it cost anything yet: of a run that goes on it is the time since its last step."""
+    return impact is not None and impact.wall_s >= _NOTHING_LOST_S
+
+
 def impact(impact: Impact | None, currency: str) -> str | None:
-    """Wall time, GPU-hours and money."""
-    if impact is None:
+    """Wall time, GPU-hours and money; None where nothing was lost yet."""
+    if impact is None or not is_felt(impact):
         return None
     hours = "" if impact.gpu_hours is None else f", {impact.gpu_hours:,.2f} GPU-hours"
     cost = "" if impact.cost is None else f", {impact.cost:,.2f} {currency}".rstrip()

@@ -82,6 +82,7 @@ class Following:
             incidents=self._incidents.open,
             journal=self._journal,
             not_observed=self._files.not_read,
+            run_path=str(self._run_dir.path),
         )
 
     def _read_journal(self) -> None:

@@ -16,8 +16,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.table import Table
 from rich.text import Text
 
-from train_ledger.dash.page.again import goes_on_again
-from train_ledger.dash.page.headline import headline
+from train_ledger.dash.page.headline import headline, how_it_is_heard, next_command
 from train_ledger.dash.page.rank_rows import RANK_WORDS, RankRow, Totals, rank_rows
 from train_ledger.dash.page.view import PageView
 from train_ledger.ledger import RankState, RunState
@@ -78,11 +77,9 @@ def _first(view: PageView) -> Iterator[Text]:
     yield Text.assemble((_safe(view.state.run), "bold"), "  ", (_safe(first.text), _TONES[first.tone]))
     if view.state.unreadable is not None:
         yield Text(f"cannot be read any more: {_safe(view.state.unreadable)}", style="bold red")
-    diagnosis = view.current_diagnosis
-    if goes_on_again(view) is not None:  # the next command would look at ranks that go on
-        return
-    if diagnosis is not None and diagnosis.next:
-        command = diagnosis.next[0]
+    if (told := how_it_is_heard(view)) is not None:
+        yield Text(_safe(told))
+    if (command := next_command(view)) is not None:
         yield Text.assemble((f"next: {_safe(command.why)}", "dim"))
         yield Text.assemble("  ", (_safe(command.command), "cyan"), overflow="fold")
 

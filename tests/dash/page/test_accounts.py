@@ -30,7 +30,13 @@ def test_the_bar_is_as_wide_as_all_of_it() -> None:
     assert "90.0%" in html
     assert "start-up" in html
     assert "rework" not in html
-    assert "effective 90.0% of the last 1h, effective 90.0% of the run" in html
+    assert "effective 90.0% of the run" in html
+    assert "of the last 1h" not in html  # it is that of the run
+    assert "effective 90.0% of the last 1h, effective 90.0% of the run" in accounts_part(made(since_t=-9e3))
+
+
+def test_what_is_next_to_nothing_of_so_long_a_time_has_no_row() -> None:
+    assert "down" not in accounts_part(made(seconds={**SECONDS, "down": 0.0003}))
 
 
 def test_gpu_hours_and_cost_where_they_are_known() -> None:

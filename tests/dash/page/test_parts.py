@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dash.page.read import Read
-from dash.page.views import HOSTILE, healthy, hung
+from dash.page.views import HOSTILE, diagnosis, healthy, hung
 from dash.states import T0, running
+from train_ledger.answer import HangAnswer, Impact
 from train_ledger.dash.page.document import document
 from train_ledger.dash.page.markup import Safe, element
 from train_ledger.dash.page.parts import parts
@@ -69,6 +70,40 @@ def test_a_run_of_which_nothing_is_known_has_a_page() -> None:
     text = Read(document(PageView(RunState("r42", T0)))).text
     assert "No rank has been heard of yet." in text
     assert "how many ranks there should be" in text
+
+
+def test_of_a_run_of_which_nothing_was_heard_it_is_said_what_is_missing() -> None:
+    empty = PageView(RunState("r42", T0), run_path="runs/r42")
+    text = Read(parts(empty)["verdict"]).text
+    assert "once their training code has called train_ledger.start('runs/r42')" in text
+    assert "train_ledger.start" not in parts(healthy())["verdict"]
+
+
+def test_before_the_first_step_what_steps_tell_is_not_called_missing() -> None:
+    untold = ("25 of 30 causes could not be told now", *(f"cause {number}" for number in range(24)))
+    begun = replace(healthy(), cannot_tell=untold)
+    begins = replace(begun, state=replace(begun.state, step=None, state="starting"))
+    assert "25 of 30" in parts(begun)["unobserved"]
+    assert "25 of 30" not in parts(begins)["unobserved"]
+    assert "said once there are steps" in parts(begins)["unobserved"]
+
+
+def test_what_is_suspected_and_what_mends_it_stand_with_the_verdict() -> None:
+    told = diagnosis()
+    assert isinstance(told.details, HangAnswer)
+    finding = replace(
+        told.details.findings[0], cause_suspected="its loader is dead", fix="look at the storage"
+    )
+    told = replace(told, details=replace(told.details, findings=(finding,)))
+    text = Read(parts(replace(hung(), diagnosis=told))["verdict"]).text
+    assert text.index("its loader is dead") < text.index("look at the storage") < text.index("next:")
+
+
+def test_what_cost_nothing_yet_is_not_told_as_a_loss() -> None:
+    """Of a run that goes on the verdict's impact is the time since its last step."""
+    at_once = replace(hung(), diagnosis=replace(diagnosis(), impact=Impact(0.0, 0.0, 0.0)))
+    assert "lost by then" in parts(hung())["verdict"]
+    assert "lost by then" not in parts(at_once)["verdict"]
 
 
 @given(st.text(), st.floats(allow_nan=False, allow_infinity=False))

@@ -53,5 +53,12 @@ def test_stacks_that_are_there_are_not_said_not_to_be() -> None:
     assert "no stacks" not in text.lower()
 
 
+def test_of_a_run_that_goes_on_none_are_missed() -> None:
+    """A failed save, say: where its ranks stand is no question."""
+    view = hung()
+    goes_on = replace(view.state, state="running", last_step_t=view.state.t - 1)
+    assert stacks_part(replace(view, state=goes_on)) == ""
+
+
 def test_without_an_incident_nothing_is_said() -> None:
     assert stacks_part(healthy()) == ""

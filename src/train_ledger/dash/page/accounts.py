@@ -13,7 +13,9 @@ from train_ledger.render import duration
 __all__ = ["accounts_part"]
 
 _WIDE = 1000
-_WINDOWS = ("1h", "24h", "run")
+_WINDOWS = {"1h": 3600.0, "24h": 86_400.0, "run": 0.0}
+_LEAST_S = 0.05
+"""Of a category that is told: of so long a run less is nothing."""
 
 
 def accounts_part(view: PageView) -> Safe:
@@ -24,21 +26,23 @@ def accounts_part(view: PageView) -> Safe:
         return join((element("h2", "where the time went"), element("p", none, class_="dim")))
     as_of = element("span", " until ", moment(accounts.until_t, age=False), class_="dim")
     said = element("p", ", ".join(_said(accounts)), class_="dim")
-    told = [name for name in CATEGORIES if accounts.seconds.get(name)]
     headings = ["", "time", "share", *_units(accounts)]
-    rows = table(headings, [_row(accounts, name) for name in told], "where the time went")
+    rows = table(headings, [_row(accounts, name) for name in _told(accounts)], "where the time went")
     return join((element("h2", "where the time went", as_of), _bar(accounts), rows, said))
+
+
+def _told(accounts: Accounts) -> list[str]:
+    return [name for name in CATEGORIES if accounts.seconds.get(name, 0.0) >= _LEAST_S]
 
 
 def _bar(accounts: Accounts) -> Safe:
     """The categories one after the other, as wide as their shares."""
     x, shapes = 0.0, []
-    for name in CATEGORIES:
-        share = accounts.seconds.get(name, 0.0) / accounts.wall_s
-        if share > 0:
-            title = element("title", f"{name} {share:.1%}")
-            shape = {"x": f"{x:.1f}", "y": 0, "width": f"{share * _WIDE:.1f}", "height": 10}
-            shapes.append(element("rect", title, class_=f"account {_css(name)}", **shape))
+    for name in _told(accounts):
+        share = accounts.seconds[name] / accounts.wall_s
+        title = element("title", f"{name} {share:.1%}")
+        shape = {"x": f"{x:.1f}", "y": 0, "width": f"{share * _WIDE:.1f}", "height": 10}
+        shapes.append(element("rect", title, class_=f"account {_css(name)}", **shape))
         x += share * _WIDE
     return element(
         "svg",
@@ -83,9 +87,9 @@ def _css(name: str) -> str:
 
 
 def _said(accounts: Accounts) -> Iterator[str]:
-    for window in _WINDOWS:
+    for window, least_s in _WINDOWS.items():
         share = accounts.effective.get(window)
-        if share is not None:
+        if share is not None and accounts.wall_s > least_s:  # of a shorter run all windows say the same
             yield f"effective {share:.1%} of the {'run' if window == 'run' else f'last {window}'}"
     lost = len(accounts.interruptions)
     if lost:

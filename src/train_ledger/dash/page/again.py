@@ -13,7 +13,7 @@ from train_ledger.dash.judge import Alert
 from train_ledger.dash.page.view import PageView
 from train_ledger.ledger.state import RunState
 
-__all__ = ["Again", "goes_on_again", "state_since_t"]
+__all__ = ["Again", "goes_on_again", "moves", "state_since_t"]
 
 _MOVING = ("running", "recovering", "numeric_fault", "hardware_fault")
 """No set: a state in the journal may be anything, also what no set can be asked for."""
@@ -36,7 +36,7 @@ def goes_on_again(view: PageView) -> Again | None:
     """None where nothing stood, where it stands still, or where another page of the incident holds."""
     members = {alert.key: alert for incident in view.incidents for alert in incident.still_open}
     pages = [alert for alert in members.values() if alert.level == "page"]
-    if not _moves(view.state) or not any(alert.name == _STALL for alert in pages):
+    if not moves(view.state) or not any(alert.name == _STALL for alert in pages):
         return None
     now = {alert.key: alert for alert in view.alerts}
     gone = [_gone(alert, now.get(alert.key)) for alert in pages]
@@ -53,7 +53,8 @@ def state_since_t(view: PageView) -> float | None:
     return max((t for t in (since_t, resumed_t) if t is not None), default=None)
 
 
-def _moves(state: RunState) -> bool:
+def moves(state: RunState) -> bool:
+    """Whether steps are completed, whatever else is wrong."""
     stands = state.stalled_for_s > state.stall_threshold_s
     return state.state in _MOVING and not stands and state.unreadable is None
 

@@ -9,7 +9,7 @@ from train_ledger.dash.page.markup import Child, Safe, element, join, pairs
 from train_ledger.dash.page.view import PageView
 from train_ledger.ledger import impact
 from train_ledger.ledger.accounts import Accounts
-from train_ledger.render import duration
+from train_ledger.render import duration, is_felt
 
 __all__ = ["cost_part", "money"]
 
@@ -74,7 +74,7 @@ def _open(view: PageView, gpus: int, accounts: Accounts) -> Iterator[tuple[str, 
         stood_s = state.stalled_for_s // _BY_S * _BY_S
         hours = impact(stood_s, gpus).gpu_hours or 0.0
         yield "standing now", _sum(hours, accounts, f"{duration(stood_s)} so far")
-    elif diagnosis is not None and diagnosis.impact is not None:
+    elif diagnosis is not None and diagnosis.impact is not None and is_felt(diagnosis.impact):
         yield "this incident", _impact(diagnosis.impact, accounts)
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 
+from train_ledger.answer import NextCommand
 from train_ledger.dash.page.again import Again, goes_on_again
 from train_ledger.dash.page.rank_rows import in_words, rank_rows
 from train_ledger.dash.page.view import PageView
@@ -14,7 +16,7 @@ from train_ledger.dash.rules import RULES
 from train_ledger.ledger.state import RunState
 from train_ledger.render import duration, verdict
 
-__all__ = ["Headline", "headline"]
+__all__ = ["Headline", "headline", "how_it_is_heard", "next_command"]
 
 Tone = Literal["trouble", "unsure", "fine", "ended"]
 
@@ -84,6 +86,29 @@ def _without_a_step(state: RunState) -> Headline:
     if not state.ranks:
         return Headline("nothing was heard of this run yet", "unsure")
     return Headline("starting: no step yet", "fine")
+
+
+def how_it_is_heard(view: PageView) -> str | None:
+    """What has to be done that anything is heard of a run of which nothing was; None once something is."""
+    state, path = view.state, view.run_path
+    if state.ranks or state.unreadable is not None or state.state != "starting":
+        return None
+    return (
+        f"Its ranks write into {path} once their training code has called train_ledger.start({path!r}); of "
+        f"code that cannot be changed the logs are read, from {path}/logs. Is it the right folder, and has "
+        "the job begun?"
+    )
+
+
+def next_command(view: PageView) -> NextCommand | None:
+    """What to run first: by the verdict, and of a page of which there is none (yet) what finds one."""
+    if goes_on_again(view) is not None:  # it would look at ranks that go on
+        return None
+    if view.current_diagnosis is not None:
+        return next(iter(view.current_diagnosis.next), None)
+    if not any(it.level == "page" and not it.inhibited and it.gone_t is None for it in view.alerts):
+        return None
+    return NextCommand("why, and which rank", f"train-ledger diagnose {shlex.quote(view.run_path)}")
 
 
 def _troubled(view: PageView) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from train_ledger.dash.page.again import moves
 from train_ledger.dash.page.markup import Safe, element, join, lines
 from train_ledger.dash.page.taken import taken_of
 from train_ledger.dash.page.view import PageView
@@ -19,12 +20,12 @@ _OPEN = 2
 
 
 def stacks_part(view: PageView) -> Safe:
-    """Each group of equal stacks, the odd ones opened; why there are none, where an incident is open."""
+    """Each group of equal stacks, the odd ones opened; why there are none, where the run stands."""
     if not view.incidents:
         return join([])
     taken = taken_of(view.about_incidents, view.incidents[-1].id)
     picture = (view.picture if view.current_diagnosis is not None else None) or Picture()
-    why = "" if picture.stacks else taken.no_stacks
+    why = "" if picture.stacks or moves(view.state) else taken.no_stacks
     if not picture.stacks and not why:
         return join([])
     none = "No stacks yet" if taken.is_under_way else "The keeper took no stacks"

@@ -21,11 +21,19 @@ def unobserved_part(view: PageView) -> Safe:
     if view.state.world_size is None:
         lines.append("how many ranks there should be: run.json does not say")
     listed = element("ul", *(element("li", line) for line in dict.fromkeys(lines)))
-    untold = tuple(_could_not_be_told(view.cannot_tell or ()))
+    untold = tuple(_could_not_be_told(_of_steps(view)))
     if untold and not lines:
         return join(untold)
     nothing = element("p", "Nothing is missing.", class_="dim")
     return join((element("h2", "not observed"), listed if lines else nothing, *untold))
+
+
+def _of_steps(view: PageView) -> tuple[str, ...]:
+    """What could not be told; before the first step most of it comes with the steps, and is not missing."""
+    told = view.cannot_tell or ()
+    if told and view.state.ranks and view.state.step is None and view.state.attempt == 0:
+        return ("said once there are steps: until then most signals have not begun",)
+    return told
 
 
 def _could_not_be_told(lines: tuple[str, ...]) -> Iterator[Safe]:

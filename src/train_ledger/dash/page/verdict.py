@@ -5,14 +5,14 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable
 
-from train_ledger.answer import CAUSES, Diagnosis, HangAnswer, Impact, NextCommand
+from train_ledger.answer import CAUSES, Diagnosis, HangAnswer, Impact, NextCommand, SlowAnswer
 from train_ledger.dash.page.again import goes_on_again
 from train_ledger.dash.page.cost import money
-from train_ledger.dash.page.headline import headline
+from train_ledger.dash.page.headline import headline, how_it_is_heard
 from train_ledger.dash.page.markup import Child, Safe, element, join, moment, pairs, whole
 from train_ledger.dash.page.taken import Taken, taken_of
 from train_ledger.dash.page.view import PageView
-from train_ledger.render import duration, place_in_code, verdict
+from train_ledger.render import duration, is_felt, place_in_code, verdict
 
 __all__ = ["verdict_part"]
 
@@ -34,6 +34,8 @@ def verdict_part(view: PageView) -> Safe:
         said.append(element("p", none, class_="dim"))
     elif view.incidents:
         said += _not_yet(view, taken_of(view.about_incidents, view.incidents[-1].id))
+    elif (told := how_it_is_heard(view)) is not None:
+        said.append(element("p", told))
     earlier = view.last_verdict[1]
     if earlier is not None and not view.incidents:
         said.append(
@@ -68,12 +70,24 @@ def _found(diagnosis: Diagnosis, found_t: float | None, currency: str, *, comman
         ("confidence", diagnosis.confidence),
         *((place_in_code(finding), finding.frame) for finding in findings if finding.frame),
     ]
-    if diagnosis.impact is not None:
+    facts += [(name, said) for name, said in _advice(diagnosis) if said]
+    if diagnosis.impact is not None and is_felt(diagnosis.impact):
         facts.append(("lost by then", _lost(diagnosis.impact, currency)))
     yield pairs(facts)
     yield from _commands(following)
     yield from _listed("evidence", dict.fromkeys(evidence))
     yield from _listed("ruled out", (f"{each.cause}: {each.by}" for each in diagnosis.ruled_out))
+
+
+def _advice(diagnosis: Diagnosis) -> Iterable[tuple[str, str | None]]:
+    """What is suspected and what mends it; of several findings by the first."""
+    details = diagnosis.details
+    if isinstance(details, HangAnswer):
+        for finding in details.findings[:1]:
+            yield "suspected", finding.cause_suspected
+            yield "to mend", finding.fix
+    elif isinstance(details, SlowAnswer):
+        yield "to mend", details.remedy
 
 
 def _lost(impact: Impact, currency: str) -> str:
