@@ -31,3 +31,11 @@ def test_what_is_no_field_is_named_too(page: str) -> None:
 
 def test_a_bar_does_not_break_a_row() -> None:
     assert pages.table(("a",), [("x|y",)]) == "| a |\n| --- |\n| x\\|y |\n"
+
+
+def test_the_page_says_how_a_field_is_exported(page: str) -> None:
+    """Once, by a rule: a column of names that repeat each other pushes the alerts off a screen."""
+    assert "before its name" in page
+    for field in FIELDS.values():
+        total = "_total" if field.kind == "counter" else ""
+        assert field.metric == f"train_{field.name.removesuffix('_total')}{total}"

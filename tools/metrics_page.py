@@ -47,10 +47,11 @@ _HEAD = """# What is measured
 `rank` and `attempt` (0 for the first) are always there, every field below where it is known. What else a
 loop or a framework tells (`val_loss`, `epoch`, …) is written under its own name, and exported with
 `[limits] unknown_fields = true` alone. A number that is not finite is written as "NaN", "Infinity" or
-"-Infinity"; of a tensor nothing is written, and `refused_values` counts it. The exporter gives each field
-the labels `run` and `rank`. A counter counts on within an attempt and is exported from 0 on; the others are
-gauges. At about 256 MiB (`start(…, rotate_bytes=…, rotate_keep=…)`) the file becomes `rank_00005.jsonl.1`,
-that one `.2`, and so on.
+"-Infinity"; of a tensor nothing is written, and `refused_values` counts it. Exported, a field has `train_`
+before its name and the labels `run` and `rank`: `train_loss`. A counter ends in `_total`
+(`train_skipped_total`), counts on within an attempt and is exported from 0 on; the others are gauges. At
+about 256 MiB (`start(…, rotate_bytes=…, rotate_keep=…)`) the file becomes `rank_00005.jsonl.1`, that one
+`.2`, and so on.
 """
 _OWN_WORK = """## How a rank's own work is told from its waiting
 
@@ -89,7 +90,7 @@ def page() -> str:
     parts = [_HEAD]
     for layer, title in _LAYERS.items():
         rows = [_row(field) for field in FIELDS.values() if field.layer == layer]
-        head = ("field", "unit", "metric", "where it is taken", "normal", "abnormal", "alert")
+        head = ("field", "unit", "where it is taken", "normal", "abnormal", "alert")
         parts.append(f"## {title}\n\n" + table(head, rows))
     parts.append(_OWN_WORK)
     parts.append("## Panels\n\n" + table(("panel", "fields"), _panels()))
@@ -109,8 +110,9 @@ def _row(field: Field) -> tuple[str, ...]:
     threshold = field.threshold
     judged = threshold is None or threshold.alert in {rule.name for rule in RULES}
     alert = f"{threshold.alert}: {threshold}{'' if judged else ' (not judged yet)'}" if threshold else ""
-    where = (field.taken_at, field.normal, field.abnormal, alert)
-    return (f"`{field.name}`", field.unit, f"`{field.metric}`", *where)
+    counts = field.kind == "counter"
+    unit = ", ".join(part for part in (field.unit, "a counter" if counts else "") if part)
+    return (f"`{field.name}`", unit, field.taken_at, field.normal, field.abnormal, alert)
 
 
 def _panels() -> Iterator[tuple[str, str]]:
