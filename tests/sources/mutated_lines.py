@@ -39,6 +39,11 @@ LINES: tuple[str, ...] = (
     "[rank0]:[titan] 2026-02-03 04:05:06,007 - root - INFO - \x1b[31mstep: 10  \x1b[32mloss:  7.20000  "
     "\x1b[33mgrad_norm:  2.5000  \x1b[34mmemory: 40.00GiB(50.00%)  tps: 3,400  tflops: 130.20  mfu: "
     "13.16%\x1b[39m",
+    "[titan] 2026-02-03 04:05:06,007 - root - INFO - validate step: 20  loss:  6.1000  memory: "
+    "41.00GiB(51.25%)  tps: 9,000",
+    "***** train metrics *****",
+    "  epoch                    =     2.99",
+    "  split                    =        1",
     "[titan] 2026-02-03 04:05:06,007 - root - INFO - Finished saving the checkpoint in 3.20 seconds.",
     "{'loss': '1.922', 'grad_norm': '0.6', 'learning_rate': '2e-05', 'epoch': '0.13'}",
     "{'loss': nan, 'grad_norm': inf, 'learning_rate': 2e-05, 'epoch': 0.13}\r 12%|#2   | 12/100 "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import time
 
@@ -14,9 +15,12 @@ from train_ledger.facts import Event, Fault, Step
 from train_ledger.fields import EVENTS
 from train_ledger.sources.formats.deepspeed.deepspeed import DeepSpeed
 from train_ledger.sources.formats.deepspeed.deepspeed_csv import DeepSpeedCsv
+from train_ledger.sources.formats.hugging_face.hf_trainer import HfTrainer
 from train_ledger.sources.formats.megatron.megatron import Megatron
 from train_ledger.sources.formats.megatron.megatron_progress import MegatronProgress
 from train_ledger.sources.formats.nanogpt.nanogpt import NanoGpt
+from train_ledger.sources.formats.torchtitan.torchtitan import Torchtitan
+from train_ledger.sources.formats.torchtitan.torchtitan_spans import TorchtitanSpans
 from train_ledger.sources.lines.log_line import LogLine, read_line
 
 FORMATS = (Megatron, DeepSpeed, NanoGpt)
@@ -193,3 +197,24 @@ def test_lines_of_nccl_hold_no_mark() -> None:
     )
     for kind in FORMATS:
         assert not any(mark in line for mark in kind.marks)
+
+
+class TestALogsOwnNames:
+    """Names in a log are its own; none of them is taken for one of ours."""
+
+    @pytest.mark.parametrize("name", ["step", "name", "self"])
+    def test_in_a_validation(self, name: str) -> None:
+        line = f"validate step: 20  {name}: 3  loss:  6.1  memory: 41.00GiB(51.25%)  tps: 9,000"
+        (event,) = told(Torchtitan(), line)
+        assert (event.step, event.details[name], event.details["loss"]) == (20, 3.0, 6.1)
+
+    @pytest.mark.parametrize("name", ["step", "name", "self", "split"])
+    def test_in_a_summary(self, name: str) -> None:
+        (event,) = told(HfTrainer(), "***** train metrics *****", f"  {name}   =   3", "  loss   =   2.5")
+        assert (event.name, event.details["split"], event.details["loss"]) == ("run_end", "train", 2.5)
+
+    @pytest.mark.parametrize("name", ["name", "self"])
+    def test_of_a_scalar_before_the_first_step(self, name: str) -> None:
+        record = {"log_type": "event", "log_type_name": "metric_value", "event_name": name, "value": 3.0}
+        (event,) = TorchtitanSpans().read(LogLine(json.dumps(record)), "x.jsonl:1")
+        assert event.details[name] == 3.0

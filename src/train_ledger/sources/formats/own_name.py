@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 __all__ = ["own_name"]
 
@@ -16,4 +17,9 @@ def own_name(text: str) -> str:
     >>> own_name("Train/Loss (avg)"), own_name("rewards/chosen"), own_name("(%)")
     ('train_loss_avg', 'rewards_chosen', '')
     """
-    return _OTHER.sub("_", text[:_LONGEST].lower()).strip("_")
+    return _named(text[:_LONGEST])
+
+
+@lru_cache(4096)
+def _named(text: str) -> str:
+    return _OTHER.sub("_", text.lower()).strip("_")

@@ -11,11 +11,12 @@ from collections.abc import Iterable, Iterator
 
 from train_ledger.sources.lines.log_number import log_number
 
-__all__ = ["bare_name", "numbers_of", "pairs_in", "with_unit"]
+__all__ = ["MOST_PIECES", "bare_name", "numbers_of", "pairs_in", "with_unit"]
 
 _AMOUNT = re.compile(
     r"([-+]?(?:[\d.][\d.,_]{0,40}(?:[eE][-+]?\d{1,4})?|nan|inf(?:inity)?))\s?([A-Za-z%]{0,8})\Z", re.I
 )
+_PLAIN = re.compile(r"[-+]?[0-9]{1,20}(?:\.[0-9]{0,20})?(?:[eE][-+]?[0-9]{1,3})?")
 _NOT_NAME = re.compile(r"[^a-z0-9]+")
 _PARENTHESES = re.compile(r"\([^()]{0,80}\)")
 _FACTORS = {
@@ -32,7 +33,7 @@ _COUNTS = {"K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12}
 _DIVISORS = {"ms": 1e3, "us": 1e6, "gflops": 1e3}
 """Times become seconds, sizes bytes (the G of trainers is 2**30), rates TFLOP/s."""
 _AS_THEY_ARE = frozenset({"", "%", "s", "tflops", "tf", "w", "c", "mhz"})
-_MOST_PIECES = 256
+MOST_PIECES = 256
 
 
 def bare_name(name: str) -> str:
@@ -50,7 +51,10 @@ def with_unit(text: str) -> float | None:
     >>> with_unit("153.5GB"), with_unit("45.5TFLOPS"), with_unit("1.5K"), with_unit("N/A")
     (164819369984.0, 45.5, 1500.0, None)
     """
-    match = _AMOUNT.match(text.strip())
+    text = text.strip()
+    if _PLAIN.fullmatch(text):
+        return float(text)
+    match = _AMOUNT.match(text)
     if match is None:
         return None
     number, unit = log_number(match[1]), match[2].lower()
@@ -66,7 +70,7 @@ def with_unit(text: str) -> float | None:
 def pairs_in(pieces: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Name and value of each piece that has both, in order; a piece without is passed over."""
     for count, piece in enumerate(pieces):
-        if count >= _MOST_PIECES:
+        if count >= MOST_PIECES:
             return
         name, sign, value = piece.rpartition(":")
         if not sign:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from math import nan
 
 from train_ledger.sources.lines.log_line import LogLine
@@ -54,6 +55,7 @@ def read_front(line: LogLine, front: str) -> Front:
     )
 
 
+@lru_cache(4)  # several formats ask for the same line
 def after_front(text: str) -> int:
     """Where the trainer's words begin, behind times, ranks, levels, files and tasks.
 

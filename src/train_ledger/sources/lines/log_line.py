@@ -35,13 +35,18 @@ _NO_HOST = (
     r"(?!(?i:trace|debug|info|warn|warning|error|critical|fatal|rank|node|gpu|cuda|device|[pt]id|line|step):)"
 )
 """`[train.py:88]:` is a place in a program, `[INFO:0]:` a level: neither says whose the line is."""
-_FRONTS = tuple(
+_IN_BRACKETS = tuple(
     re.compile(pattern)
     for pattern in (
         r"\[(?:rank|[Rr]ank:)(?P<rank>\d{1,7})\]:?[ ]?",
         r"\[default(?P<local_rank>\d{1,4})\]:[ ]?",
         rf"\[{_NO_HOST}"
         r"(?P<host>[A-Za-z][\w.-]{0,80}):(?P<rank>\d{1,7})\](?::[ ]?|[ ](?=\[))",
+    )
+)
+_BARE = tuple(
+    re.compile(pattern)
+    for pattern in (
         r"(?P<host>(?!\d{1,6}:)[A-Za-z0-9][\w.-]{0,80}):[ ]"
         r"(?=\[(?:rank|default|[EWIF]\d{0,4}[ ])|Traceback \(most)",
         r"\d{1,6}:[ ](?=\[(?:rank|default|[EWIF]\d{0,4}[ ])|Traceback \(most)",
@@ -53,7 +58,7 @@ _OF_CONTAINER = re.compile(
 )
 """`kubectl logs --timestamps`, and the files below /var/log/pods; journalctl writes such times, too."""
 _INSIDE = re.compile(r"\[rank(\d{1,7})\]:")
-_STAMP = re.compile(r"\[?[EWIF](\d{1,2})(\d\d) (\d\d):(\d\d):(\d\d)\.(\d{1,9})")
+_STAMP = re.compile(r"[EWIF](\d{1,2})(\d\d) (\d\d):(\d\d):(\d\d)\.(\d{1,9})")
 _MOST_FRONTS = 4
 
 
@@ -66,25 +71,36 @@ def read_line(data: bytes, written_t: float | None = None) -> LogLine:
     >>> read_line(b"2026-02-03T04:05:06.25Z stderr F   step 3")
     LogLine(text='  step 3', rank=None, local_rank=None, host=None, t=1770091506.25)
     """
-    text = _COLOUR.sub("", data.lstrip(b"\0").decode("utf-8", "replace"))  # NULs are of a truncation
+    text = data.lstrip(b"\0").decode("utf-8", "replace")  # NULs are of a truncation
+    if "\x1b" in text:
+        text = _COLOUR.sub("", text)
     found: dict[str, str] = {}
     stamped = _OF_CONTAINER.match(text)
     if stamped is not None:
         text = text[stamped.end() :]
     stripped = text.lstrip(" ")
     for _ in range(_MOST_FRONTS):
-        match = next((it for front in _FRONTS if (it := front.match(stripped))), None)
+        match = _front(stripped)
         if match is None:
             break
         found = {**{key: value for key, value in match.groupdict().items() if value}, **found}
         text = stripped = stripped[match.end() :]
-    if "rank" not in found and (inside := _INSIDE.search(text)):  # glued to a progress bar
+    if (
+        "[rank" in text and "rank" not in found and (inside := _INSIDE.search(text))
+    ):  # glued to a progress bar
         found["rank"] = inside[1]
         text = text[inside.end() :]
     t = _time(text, written_t)
     if t is None and stamped is not None:
         t = log_time(stamped[1])
     return LogLine(text, _number(found.get("rank")), _number(found.get("local_rank")), found.get("host"), t)
+
+
+def _front(text: str) -> re.Match[str] | None:
+    for front in _IN_BRACKETS if text.startswith("[") else _BARE:
+        if match := front.match(text):
+            return match
+    return None
 
 
 def _number(text: str | None) -> int | None:

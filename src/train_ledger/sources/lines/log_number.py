@@ -22,9 +22,12 @@ def log_number(text: str) -> float | None:
     text = text.strip()
     if len(text) > _LONGEST:
         return None
+    if _PLAIN.match(text):
+        return float(text)
     word = _WORDS.get(text.lstrip("+-").lower())
     if word is not None:
         return -word if text.startswith("-") else word
     if _GROUPED.match(text):
         text = text.replace(",", "").replace("_", "")
-    return float(text) if _PLAIN.match(text) else None
+        return float(text) if _PLAIN.match(text) else None
+    return None

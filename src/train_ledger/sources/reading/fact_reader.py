@@ -7,21 +7,18 @@ stand in it.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from functools import cache
 
-from train_ledger.facts import Fact, Fault
+from train_ledger.facts import Fact
 from train_ledger.sources.formats import LINE_FORMATS, OWNED_FORMATS, LineFormat
 from train_ledger.sources.lines.log_line import LogLine, read_line
 from train_ledger.sources.logs.torchrun import LogPlace
 from train_ledger.sources.reading.attempt_count import AttemptCount
-from train_ledger.sources.reading.nonfinite import Nonfinite
 from train_ledger.sources.reading.program import FormatSeen, Program, is_source_code
-from train_ledger.sources.reading.succession import Succession
-from train_ledger.sources.reading.survived import Survived
+from train_ledger.sources.reading.standing_marks import standing_marks_of
+from train_ledger.sources.reading.told_facts import ToldFacts
 from train_ledger.sources.reading.wanted_lines import LINE_BYTES, Shapes, WantedLines
 
 __all__ = ["FactReader"]
@@ -52,15 +49,9 @@ class FactReader:
     ) -> None:
         self.name = name
         self.place = place
-        self.last_log_t: dict[int, float] = {}
-        self.last_t: float | None = None
-        self.lines_told = 0
         self.cut = 0
         self._written_t = written_t
-        self.attempts = attempts or AttemptCount(name, place.attempt)
-        self._nonfinite = Nonfinite()
-        self._survived = Survived()
-        self._succession = Succession()
+        self._told = ToldFacts(place, attempts or AttemptCount(name, place.attempt))
         self._head: bytes | None = b""
         self._rest = b""
         self._since = ""
@@ -69,6 +60,7 @@ class FactReader:
         self._openers: list[Program] = []
         self._is_owned = False
         self._wanted = WantedLines(_shapes_of(()), self._wants_more)
+        self._standing = standing_marks_of(())
 
     # -- what is known of the file
 
@@ -76,6 +68,25 @@ class FactReader:
     def lines(self) -> int:
         """How many lines were read."""
         return self._wanted.lines
+
+    @property
+    def lines_told(self) -> int:
+        """How many of them told something."""
+        return self._told.lines_told
+
+    @property
+    def last_t(self) -> float | None:
+        """The newest time that a line told, in unix seconds."""
+        return self._told.last_t
+
+    @property
+    def last_log_t(self) -> dict[int, float]:
+        """The same of each rank."""
+        return self._told.last_log_t
+
+    @property
+    def attempts(self) -> AttemptCount:
+        return self._told.attempts
 
     @property
     def formats(self) -> tuple[FormatSeen, ...]:
@@ -99,10 +110,7 @@ class FactReader:
     @property
     def repeated(self) -> Counter[str]:
         """Faults that say again what one before them said, by code."""
-        found = Counter(self._succession.repeated)
-        if self._nonfinite.repeated:
-            found["nan_suspected"] += self._nonfinite.repeated
-        return found
+        return self._told.repeated
 
     def _wants_more(self) -> bool:
         return any(it.wants_more for it in self._openers)
@@ -132,7 +140,7 @@ class FactReader:
     def settle(self) -> list[Fact]:
         """What waits for lines that may never come; a line without its end is kept."""
         told = list(self._fed(self._recognise())) if self._head else []
-        return [*told, *self._settled()]
+        return [*told, *self._told.settle()]
 
     def end(self) -> list[Fact]:
         """What is still open; a last line without its end is read, too."""
@@ -141,8 +149,8 @@ class FactReader:
             rest, self._rest = self._rest, b""
             told += self._block(rest)
         for program in self._programs:
-            told += self._passed(program, program.format.end(), _NO_LINE)
-        return [*told, *self._settled()]
+            told += self._told.passed(program, program.format.end(), _NO_LINE)
+        return [*told, *self._told.settle()]
 
     def _recognise(self) -> bytes:
         head, self._head = self._head or b"", None
@@ -152,9 +160,10 @@ class FactReader:
         kinds: Sequence[type[LineFormat]] = LINE_FORMATS if owner is None else (owner,)
         self._programs = [Program(it, self._written_t) for it in kinds]
         self._openers = [it for it in self._programs if it.may_want_more]
-        marks = tuple(mark for it in kinds for mark in it.marks)
+        self._told.is_alone = self._is_owned
         wants_more = (lambda: True) if self._is_owned else self._wants_more
-        self._wanted = WantedLines(_shapes_of(marks), wants_more)
+        self._wanted = WantedLines(_shapes_of(tuple(mark for it in kinds for mark in it.marks)), wants_more)
+        self._standing = standing_marks_of(tuple(it.marks for it in kinds))
         return head
 
     def _fed(self, data: bytes) -> Iterator[Fact]:
@@ -173,82 +182,49 @@ class FactReader:
 
     def _block(self, block: bytes) -> Iterator[Fact]:
         for number, line in self._wanted.of(block):
-            before = self.lines_told
+            before = self._told.lines_told
             source = f"{self.name}{self._since}:{number}"
             if self._is_owned:
-                yield from self._told_by_owner(line, source)
+                yield from self._of_owner(line, source)
+            elif b"\r" in line:
+                yield from self._of_pieces(line, source)
             else:
-                programs = self._marked(line)
-                for piece in filter(None, line.split(b"\r")) if b"\r" in line else (line,):
-                    yield from self._told(piece[:LINE_BYTES], source, programs)
-            self.lines_told = min(self.lines_told, before + 1)
+                line = line[:LINE_BYTES]
+                yield from self._of_line(line, source, self._wanting(line))
+            self._told.lines_told = min(self._told.lines_told, before + 1)
 
-    def _told_by_owner(self, line: bytes, source: str) -> Iterator[Fact]:
+    def _of_owner(self, line: bytes, source: str) -> Iterator[Fact]:
         (program,) = self._programs
         text = line.rstrip(b"\r").decode("utf-8", "replace")
-        yield from self._passed(
-            program, program.format.read(LogLine(text, self.place.rank), source), _NO_LINE
-        )
+        facts = program.format.read(LogLine(text, self.place.rank), source)
+        yield from self._told.passed(program, facts, _NO_LINE)
 
-    def _marked(self, line: bytes) -> list[tuple[Program, list[bytes]]]:
-        """The programs that may want a piece of the line, and those of their marks that stand in it."""
-        standing = ((it, [mark for mark in it.marks if mark in line]) for it in self._programs)
-        return [(it, marks) for it, marks in standing if marks or it.may_want_more]
+    def _of_pieces(self, line: bytes, source: str) -> Iterator[Fact]:
+        """What a terminal shows one over the other."""
+        marks = dict(self._standing.of(line))
+        may = [(it, marks.get(place, ())) for place, it in enumerate(self._programs)]
+        may = [(it, marks) for it, marks in may if marks or it.may_want_more]
+        for whole in filter(None, line.split(b"\r")):
+            piece = whole[:LINE_BYTES]
+            stands = piece.__contains__
+            wanting = [it for it, marks in may if any(map(stands, marks)) or it.wants_more]
+            yield from self._of_line(piece, source, wanting)
 
-    def _told(
-        self, piece: bytes, source: str, programs: Sequence[tuple[Program, Sequence[bytes]]]
-    ) -> Iterator[Fact]:
-        stands = piece.__contains__
-        wanted = [it for it, marks in programs if any(map(stands, marks)) or it.wants_more]
-        if not wanted:
+    def _wanting(self, line: bytes) -> list[Program]:
+        """The programs of which a mark stands in the line, and those that want it whatever stands in it."""
+        places = self._standing.places(line)
+        if not self._wants_more():
+            return [self._programs[place] for place in places]
+        return [it for place, it in enumerate(self._programs) if place in places or it.wants_more]
+
+    def _of_line(self, piece: bytes, source: str, wanting: Sequence[Program]) -> Iterator[Fact]:
+        if not wanting:
             return
         line = read_line(piece, self._written_t)
         is_code = is_source_code(line.text)
-        for program in wanted:
+        for program in wanting:
             if not is_code or program.wants_more:
-                yield from self._passed(program, program.format.read(line, source), line)
-
-    def _passed(self, program: Program, facts: Iterable[Fact], line: LogLine) -> Iterator[Fact]:
-        told = False
-        for fact in program.believed(facts):
-            told = True
-            placed = self._placed(fact, line, program)
-            program.seen.count(placed)
-            yield from self._joined(placed)
-        self.lines_told += told
-
-    def _joined(self, fact: Fact) -> Iterator[Fact]:
-        for known in self._nonfinite.of(fact):
-            for each in self._survived.of(known):
-                yield from self._succession.add(each)
-
-    def _settled(self) -> list[Fact]:
-        told = [fact for fault in self._survived.settle() for fact in self._succession.add(fault)]
-        return [*told, *self._succession.settle()]
-
-    def _placed(self, fact: Fact, line: LogLine, program: Program) -> Fact:
-        """The fact with what the line's front and the file's path know besides."""
-        rank = fact.rank
-        if rank is None and program.speaks_for_its_rank:
-            rank = line.rank if line.rank is not None else self.place.rank
-        host = fact.host or line.host or self.place.host
-        t = fact.t
-        if line.t is not None and (t is None or math.isnan(t)):
-            t = line.t
-        self._hear(rank, t)
-        if (rank, host, t) != (fact.rank, fact.host, fact.t):
-            fact = _replaced(fact, rank, host, t)
-        if program.numbers_attempts:
-            return fact
-        attempt = self.attempts.of(fact, program.seen.name, alone=self._is_owned)
-        return fact if attempt == fact.attempt else replace(fact, attempt=attempt)
-
-    def _hear(self, rank: int | None, t: float | None) -> None:
-        if t is None or not math.isfinite(t):
-            return
-        self.last_t = t if self.last_t is None else max(t, self.last_t)
-        if rank is not None:
-            self.last_log_t[rank] = max(t, self.last_log_t.get(rank, t))
+                yield from self._told.passed(program, program.format.read(line, source), line)
 
 
 _NO_LINE = LogLine("")
@@ -258,9 +234,3 @@ _NO_LINE = LogLine("")
 def _shapes_of(marks: tuple[bytes, ...]) -> Shapes:
     """One of all files that are read for the same marks: a thousand ranks write lines of the same shapes."""
     return Shapes(marks)
-
-
-def _replaced(fact: Fact, rank: int | None, host: str | None, t: float | None) -> Fact:
-    if isinstance(fact, Fault):
-        return replace(fact, rank=rank, host=host, t=t)
-    return replace(fact, rank=rank, host=host, t=math.nan if t is None else t)

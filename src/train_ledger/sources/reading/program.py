@@ -24,10 +24,15 @@ _LONGEST_LINE = 4096
 _BEGINS = re.compile(
     r"\s{0,200}(?:#(?!#)|//|def |class |import |return |raise |assert |elif |print\w{0,20}\()"
 ).match
-_HOLDS = re.compile(
-    r"\bprint\w{0,20}\([f\"']|\bf[\"']|\.format\(|\blog(?:ger|ging)?\.\w{1,12}\("
-    r"|\{\w[^{}]{0,80}:[.,]?\d{0,4}[dfeg]\}"
-).search
+_HOLDS = (
+    ("print", re.compile(r"\bprint\w{0,20}\([f\"']").search),
+    ('f"', re.compile(r"\bf\"").search),
+    ("f'", re.compile(r"\bf'").search),
+    (".format(", re.compile(r"\.format\(").search),
+    ("log", re.compile(r"\blog(?:ger|ging)?\.\w{1,12}\(").search),
+    ("{", re.compile(r"\{\w[^{}]{0,80}:[.,]?\d{0,4}[dfeg]\}").search),
+)
+"""What tells a program's text wherever it stands, each behind the characters that must stand there."""
 
 
 @dataclass(slots=True)
@@ -74,7 +79,7 @@ class Program:
 
     @property
     def wants_more(self) -> bool:
-        return self.may_want_more and bool(self.format.wants_more)  # type: ignore[attr-defined]
+        return self.may_want_more and self.format.wants_more  # type: ignore[attr-defined]
 
     @property
     def damaged(self) -> Counter[str]:
@@ -100,4 +105,6 @@ def is_source_code(text: str) -> bool:
     >>> is_source_code('    print(f"step:{step}")'), is_source_code("step:10/100 train_time:5ms")
     (True, False)
     """
-    return _BEGINS(text) is not None or _HOLDS(text, 0, _LONGEST_LINE) is not None
+    if _BEGINS(text) is not None:
+        return True
+    return any(mark in text and holds(text, 0, _LONGEST_LINE) is not None for mark, holds in _HOLDS)

@@ -10,13 +10,14 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-__all__ = ["LINE_BYTES", "Shapes", "WantedLines", "needles_of"]
+__all__ = ["DIGITS", "LINE_BYTES", "SHAPE_BYTES", "Shapes", "WantedLines", "needles_of"]
 
 LINE_BYTES = 64 << 10
 """Of a longer line the rest is not looked at."""
 
-_DIGITS = b"0123456789"
-_SHAPE_BYTES = 512
+DIGITS = b"0123456789"
+SHAPE_BYTES = 512
+"""Longer shapes are not remembered."""
 _MOST_SHAPES = 20_000
 
 
@@ -27,7 +28,7 @@ def needles_of(marks: Iterable[bytes]) -> tuple[bytes, ...]:
     (b'step: ', b'|EE latency=')
     """
     kept: list[bytes] = []
-    for mark in sorted({mark.translate(None, _DIGITS) for mark in marks}, key=lambda it: (len(it), it)):
+    for mark in sorted({mark.translate(None, DIGITS) for mark in marks}, key=lambda it: (len(it), it)):
         if not any(it in mark for it in kept):
             kept.append(mark)
     return tuple(kept)
@@ -61,8 +62,8 @@ class Shapes:
         if len(self._unwanted) + len(self._wanted) > _MOST_SHAPES:
             self._unwanted.clear()
             self._wanted.clear()
-        self._wanted.update(shape for shape in wanted if len(shape) <= _SHAPE_BYTES)
-        self._unwanted.update(shape for shape in unwanted if len(shape) <= _SHAPE_BYTES)
+        self._wanted.update(shape for shape in wanted if len(shape) <= SHAPE_BYTES)
+        self._unwanted.update(shape for shape in unwanted if len(shape) <= SHAPE_BYTES)
 
 
 class WantedLines:
@@ -90,7 +91,7 @@ class WantedLines:
         """The places of lines whose shapes can be wanted."""
         if not self._shapes.needles:
             return []
-        shapes = block.translate(None, _DIGITS).split(b"\n")
+        shapes = block.translate(None, DIGITS).split(b"\n")
         wanted = self._shapes.wanted_of(set(shapes))
         return [place for place, shape in enumerate(shapes) if shape in wanted] if wanted else []
 

@@ -45,6 +45,7 @@ _ENDED = re.compile(
     r"\bProcess (?P<done>\d{1,10}) exits successfully\.|\bKilling subprocess (?P<killed>\d{1,10})\s{0,4}\Z"
     r"|\bMain process received (?P<signal>SIG[A-Z]{2,8}), exiting"
 )
+_OF_ENDS = ("exits successfully.", "Killing subprocess ", "Main process received ")
 _TIMER_NAMES = {
     "currsamplespersec": "samples_per_second",
     "runningavgsamplespersec": "samples_per_second_avg",
@@ -92,9 +93,9 @@ class DeepSpeed:
         text = line.text
         if "time (ms) |" in text:
             yield from self._timers.facts(line, source)
-        elif (match := _STEP.search(text)) and not is_source_code(text[: match.start()]):
+        elif (match := _engine_line(text)) and not is_source_code(text[: match.start()]):
             yield from self._engine(match, line, source)
-        elif (match := _TIMER.search(text)) and not is_source_code(text[: match.start()]):
+        elif (match := _timer_line(text)) and not is_source_code(text[: match.start()]):
             yield from self._throughput(match, line, source)
         elif (match := _pipeline_line(text)) and not is_source_code(text[: match.start()]):
             yield from self._pipeline(match, line, source)
@@ -166,20 +167,20 @@ class DeepSpeed:
 
     def _others(self, line: LogLine, source: str) -> Iterator[Fact]:
         text = line.text
-        if match := _CHECKPOINT.search(text):
+        if "] Checkpoint " in text and (match := _CHECKPOINT.search(text)):
             yield self._checkpoint(match, line, source)
-        elif match := _ENDED.search(text):
+        elif any(it in text for it in _OF_ENDS) and (match := _ENDED.search(text)):
             if not is_source_code(text[: match.start()]):
                 yield _ended(match, read_front(line, text[: match.start()]), source)
         elif any(it in text for it in ("overflow", "OVERFLOW", "verflow detected", "dynamic loss scale")):
             yield from self._overflows.facts(line, source)
-        elif not is_source_code(text):
+        elif self._chat.may_tell(text) and not is_source_code(text):
             yield from self._reinforced(line, source)
 
     def _reinforced(self, line: LogLine, source: str) -> Iterator[Step]:
-        front = _of_rank_0(read_front(line, ""))
         for values in self._chat.values(line.text):
             if values:
+                front = _of_rank_0(read_front(line, ""))
                 yield Step(front.t, self._chat.number, front.rank, 0, front.host, source, values)
 
     def _checkpoint(self, match: re.Match[str], line: LogLine, source: str) -> Event:
@@ -191,6 +192,14 @@ class DeepSpeed:
         return Event(
             front.t, name, front.rank, int(step[1]) if step else None, 0, front.host, source, details
         )
+
+
+def _engine_line(text: str) -> re.Match[str] | None:
+    return _STEP.search(text, text.find("step=")) if ", skipped=" in text and "step=" in text else None
+
+
+def _timer_line(text: str) -> re.Match[str] | None:
+    return _TIMER.search(text) if "SamplesPerSec=" in text or "vm %: " in text else None
 
 
 def _pipeline_line(text: str) -> re.Match[str] | None:

@@ -24,6 +24,7 @@ _REWARD = re.compile(
 _SUMMARY = re.compile(r"\b(End-to-End|Generation|Training) {1,4}=> Latency: ([\d.]{1,20})s(.*)", re.DOTALL)
 _RATE = re.compile(r"\b(TFLOPs|Samples/sec): ([\d.]{1,20})\b")
 _SHARE = re.compile(r" {0,2}\([\d.]{1,10}%\)\s{0,4}\Z")
+_OF_A_STEP = ("verage reward score: ", "|E2E latency=", "=> Latency: ")
 _BEGINS = re.compile(r"Beginning of Epoch \d{1,9}/\d{1,9}, Total Generation Batches \d")
 _NAMES = {
     "e2e_latency": "step_time_s",
@@ -50,6 +51,11 @@ class ChatSteps:
         self.number = -1
         self._epoch = 0
         self._before = 0
+
+    def may_tell(self, text: str) -> bool:
+        """Whether `values` has anything to look for in a line, by a quick look."""
+        begins = "poch: " in text or "Beginning of Epoch " in text
+        return begins or (self.number >= 0 and any(it in text for it in _OF_A_STEP))
 
     def values(self, text: str) -> Iterator[dict[str, float]]:
         """The values of a line, for the step `number` (which a line of a new step moves on)."""

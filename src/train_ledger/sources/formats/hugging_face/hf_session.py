@@ -31,7 +31,8 @@ class Where:
     host: str | None
     source: str
 
-    def event(self, name: str, step: int | None, **details: Any) -> Event:
+    def event(self, name: str, step: int | None, /, **details: Any) -> Event:
+        """What goes into the details may have any name: some are the log's."""
         return Event(self.t, name, self.rank, step, 0, self.host, self.source, details)
 
     @property

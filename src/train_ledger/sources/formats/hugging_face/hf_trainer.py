@@ -129,7 +129,7 @@ class HfTrainer:
 
 def _of_summary(summary: Summary, where: Where) -> Event:
     name = "run_end" if summary.split == "train" else "eval_end"
-    return where.event(name, None, split=summary.split, **summary.numbers)
+    return where.event(name, None, **{**summary.numbers, "split": summary.split})
 
 
 def _seconds(text: str, line: LogLine) -> float:

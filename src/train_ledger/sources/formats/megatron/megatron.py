@@ -18,6 +18,7 @@ from train_ledger.sources.formats.megatron.megatron_iteration import (
     Iterations,
     iteration_in,
 )
+from train_ledger.sources.formats.megatron.megatron_layouts import Layouts
 from train_ledger.sources.formats.megatron.megatron_life import (
     FIELDS_OF_MEMORY,
     LIFE_MARKS,
@@ -55,6 +56,7 @@ class Megatron:
     def __init__(self) -> None:
         self.damaged: Counter[str] = Counter()
         self._iterations = Iterations()
+        self._layouts = Layouts()
         self._block = TimerBlock()
         self._saved: int | None = None
         self._set_up: dict[str, float] = {}
@@ -103,7 +105,7 @@ class Megatron:
 
     def _iteration(self, line: LogLine, source: str, parts: int) -> Iterator[Fact]:
         """The facts of a line of an iteration; one that is not closed waits for the next line."""
-        found = iteration_in(line.text)
+        found = iteration_in(line.text, self._layouts)
         if found is None or is_source_code(line.text[: found[0]]):
             return
         start, iteration = found

@@ -21,64 +21,17 @@ from math import isfinite, isnan, nan
 
 from train_ledger.facts import Fact, Fault, Step
 from train_ledger.fields import written_number
-from train_ledger.sources.formats.own_name import own_name
-from train_ledger.sources.formats.pairs import bare_name, numbers_of, pairs_in
+from train_ledger.sources.formats.megatron.megatron_fields import (
+    FIELDS_OF_ITERATIONS,
+    fields_of,
+    is_time_remaining,
+)
+from train_ledger.sources.formats.megatron.megatron_layouts import Layouts
 from train_ledger.sources.formats.trainer_front import Front
 
 __all__ = ["FIELDS_OF_ITERATIONS", "Iteration", "Iterations", "iteration_in"]
 
 _START = re.compile(r"\biteration(?:[ =]{1,14}|: )(\d{1,12})[ ]{0,12}/[ ]{0,12}(\d{1,12}|infinity)[ ]{0,4}\|")
-_NAMES: dict[str, tuple[str, float]] = {
-    "elapsedtimeperiterationms": ("step_time_s", 1e3),
-    "elapsedtimeperiterations": ("step_time_s", 1.0),
-    "timeperiterationms": ("step_time_s", 1e3),
-    "iterationtime": ("step_time_s", 1.0),
-    "trainsteptimingins": ("step_time_s", 1.0),
-    "learningrate": ("lr", 1.0),
-    "lr": ("lr", 1.0),
-    "lmloss": ("loss", 1.0),
-    "loss": ("loss", 1.0),
-    "reducedtrainloss": ("loss", 1.0),
-    "lossscale": ("loss_scale", 1.0),
-    "gradnorm": ("grad_norm", 1.0),
-    "paramsnorm": ("param_norm", 1.0),
-    "numzeros": ("num_zeros_in_grad", 1.0),
-    "maxattentionlogit": ("max_attn_logit", 1.0),
-    "maxattnlogit": ("max_attn_logit", 1.0),
-    "numberofskippediterations": ("skipped", 1.0),
-    "numberofnaniterations": ("nan_iterations", 1.0),
-    "consumedsamples": ("consumed_samples", 1.0),
-    "consumedtokens": ("consumed_tokens", 1.0),
-    "tflops": ("tflops", 1.0),
-    "lmtflops": ("tflops", 1.0),
-    "throughputpergpu": ("tflops", 1.0),
-    "throughputpergputflopsgpu": ("tflops", 1.0),
-    "flopthroughputtflopsecgpu": ("tflops", 1.0),
-    "approxflopspergpu": ("tflops", 1.0),
-    "tflopspergpu": ("tflops", 1.0),
-    "modeltflopspergpu": ("tflops", 1.0),
-    "tokenspergpupersecondtgs": ("tps", 1.0),
-    "tokenspergputokenssgpu": ("tps", 1.0),
-    "tokenssgpuinstharmonicmean": ("tps", 1.0),
-    "tokenspersecpergpu": ("tps", 1.0),
-    "tokenssecgpu": ("tps", 1.0),
-    "mfu": ("mfu", 1.0),
-    "peakmemoryusage": ("mem_allocated_peak", 1.0),
-    "samplessec": ("samples_per_second", 1.0),
-}
-"""By the letters of the name, the field and what its number is divided by."""
-
-FIELDS_OF_ITERATIONS = frozenset(field for field, _ in _NAMES.values()) - {"samples_per_second"}
-
-_NO_SIGN = re.compile(
-    r"\s{0,8}([A-Za-z][A-Za-z ]{1,40}?) {1,4}([-+]?\d[\d.]{0,20}(?:[eE][-+]?\d{1,3})?)\s{0,8}\Z"
-)
-"""A name and its number as the first versions wrote them (2019, 2020)."""
-_SECOND = re.compile(r"(?<=[\d.]) m?s (?=[A-Za-z][\w/ ]{0,40}: )")
-"""Behind a time in a piece, where another name begins without a `|`."""
-_REMAINING = re.compile(r"\d:\d\d\s{0,8}\Z")
-"""A clock at the end of a piece: how long it will take (nanotron)."""
-
 _OF_ITERATIONS = frozenset({"step_time_s", "loss", "lr", "consumed_samples", "skipped"})
 """One of these stands in every dialect; a line without any is another program's."""
 _CLOCK_ERROR_S = 1.0
@@ -107,25 +60,38 @@ class Iteration:
         return self.values.get("skipped")
 
 
-def iteration_in(text: str) -> tuple[int, Iteration] | None:
+def iteration_in(text: str, layouts: Layouts | None = None) -> tuple[int, Iteration] | None:
     """Where the line of an iteration begins in `text`, and what it says; None where there is none.
+
+    `layouts` are those that were learned from the lines before, and make it faster.
 
     >>> start, found = iteration_in(" iteration        5/infinity | lm loss: 1.0E+00 | grad norm: 0.250 |")
     >>> start, found.number, found.total, dict(found.values)
     (1, 5, None, {'loss': 1.0, 'grad_norm': 0.25})
     """
-    match = _START.search(text)
+    at = text.find("iteration")
+    match = _START.search(text, at) if at >= 0 else None
     if match is None:
         return None
-    pieces = _pieces(text[match.end() :])
-    in_front = [it for it in text[: match.start()].split("|") if "samples/sec" in it]
-    values = _fields_of([*in_front, *pieces])
-    closed = not pieces or not pieces[-1].strip()
-    broken = not closed and not _fields_of(pieces[-1:]) and _REMAINING.search(pieces[-1]) is None
+    values, closed, broken = _taken_apart(text[: match.start()], text[match.end() :], layouts)
     if not _OF_ITERATIONS & values.keys() and not broken:
         return None
     total = int(match[2]) if match[2] != "infinity" else None
     return match.start(), Iteration(int(match[1]), total, values, closed, broken)
+
+
+def _taken_apart(front: str, rest: str, layouts: Layouts | None) -> tuple[Mapping[str, float], bool, bool]:
+    """The values around the number of the iteration, and whether the line is closed, and broken."""
+    in_front = [it for it in front.split("|") if "samples/sec" in it] if "samples/sec" in front else []
+    known = layouts.values(rest) if layouts is not None and not in_front else None
+    if known is not None:
+        return known, True, False
+    pieces = _pieces(rest)
+    if layouts is not None:
+        layouts.learn(pieces)
+    closed = not pieces or not pieces[-1].strip()
+    broken = not closed and not fields_of(pieces[-1:]) and not is_time_remaining(pieces[-1])
+    return fields_of([*in_front, *pieces]), closed, broken
 
 
 def _pieces(rest: str) -> list[str]:
@@ -136,41 +102,6 @@ def _pieces(rest: str) -> list[str]:
             return [*pieces, ""]
         pieces.append(piece)
     return pieces
-
-
-def _fields_of(pieces: list[str]) -> dict[str, float]:
-    """The values of the pieces under our names; the first of two spellings of one field counts."""
-    values: dict[str, float] = {}
-    for name, text in pairs_in(
-        _with_sign(it) for piece in pieces for it in _SECOND.sub("|", piece).split("|")
-    ):
-        for part, number in numbers_of(name, text):
-            average = part.endswith(" avg") and part != name
-            field, divisor = _NAMES.get(bare_name(part[:-4] if average else part), (own_name(part), 1.0))
-            if average and field in FIELDS_OF_ITERATIONS:
-                field += "_avg"
-            if field:
-                values.setdefault(field, number / divisor if divisor != 1.0 else number)
-    return _without_placeholders(values)
-
-
-def _with_sign(piece: str) -> str:
-    """The piece with the sign between name and number that the first versions left out; no time remaining."""
-    if ":" not in piece:
-        match = _NO_SIGN.match(piece)
-        return f"{match[1]}: {match[2]}" if match else piece
-    return "" if _REMAINING.search(piece) else piece
-
-
-def _without_placeholders(values: dict[str, float]) -> dict[str, float]:
-    """DeepSpeed's dialect prints -1 and 0 where it does not know; a norm rounded to 0 tells nothing, too."""
-    if values.get("loss_scale") == -1.0:
-        del values["loss_scale"]
-    if values.get("grad_norm") == 0.0:
-        del values["grad_norm"]
-        if values.get("num_zeros_in_grad") == 0.0:
-            del values["num_zeros_in_grad"]
-    return values
 
 
 class Iterations:

@@ -34,6 +34,8 @@ _COLUMNS = re.compile(r"(\d{1,12}) (train|val|hella) (\d{1,4}\.\d{4,6}|nan|inf)\
 _VAL = re.compile(rf"val loss ({_N}){_END}")
 _SHORT = re.compile(rf"s:(\d{{1,12}})((?: [a-z]{{2,8}}:{_N}){{1,8}}){_END}")
 _MODDED = re.compile(rf"step:(\d{{1,12}})/\d{{1,12}}((?: [a-z_]{{2,24}}:{_N}m?s?){{1,16}}){_END}")
+_BEGINS = ("iter ", "Iter ", "step", "Step", "s:", "val loss ")
+"""Lines begin with one of these, or with a number."""
 _PAIR = re.compile(rf"([a-z_]{{2,24}}):({_N})(m?s?)")
 _BARS = re.compile(
     r"[Ss]tep:? {1,8}(\d{1,12})(?:/\d{1,12})?(?: \([\d.]{1,10}%\))? {0,4}\|(.{1,4000})\Z", re.DOTALL
@@ -74,7 +76,7 @@ class NanoGpt:
 
     def read(self, line: LogLine, source: str) -> Iterator[Fact]:
         start = after_front(line.text)
-        told = self._told(line.text[start:])
+        told = self._told(line.text[start:]) if _may_be(line.text, start) else None
         if told is not None and told[1]:
             self._step, values = told
             front = read_front(line, line.text[:start])
@@ -86,7 +88,7 @@ class NanoGpt:
     @classmethod
     def takes(cls, text: str) -> bool:
         """Whether a trainer's words, without what stands before them, are a step's line of this format."""
-        told = cls()._told(text)
+        told = cls()._told(text) if _may_be(text, 0) else None
         return told is not None and bool(told[1])
 
     def _told(self, text: str) -> tuple[int, dict[str, float]] | None:
@@ -128,6 +130,11 @@ class NanoGpt:
             if self._clock is None or step != self._clock[0]:
                 self._clock = (step, clock)
         return step, values
+
+
+def _may_be(text: str, start: int) -> bool:
+    """Whether a line of one of the shapes may begin at `start`."""
+    return text.startswith(_BEGINS, start) or text[start : start + 1].isdecimal()
 
 
 def _known(**texts: str | None) -> dict[str, float]:

@@ -89,7 +89,8 @@ class Torchtitan:
 
     def read(self, line: LogLine, source: str) -> Iterable[Fact]:
         text = line.text[:_LONGEST]
-        match = _STEP.search(text)
+        at = text.find("step:")
+        match = _STEP.search(text, max(0, at - len("validate "))) if at >= 0 else None
         if match is not None:
             return self._measured(match, text, line, source)
         header = _HEADER.search(text[:_FRONT])
@@ -152,7 +153,8 @@ class _Told:
     t: float
     source: str
 
-    def event(self, name: str, step: int | None = None, **details: Any) -> Event:
+    def event(self, name: str, step: int | None = None, /, **details: Any) -> Event:
+        """What goes into the details may have any name: some are the log's."""
         known = {key: value for key, value in details.items() if value is not None}
         return Event(self.t, name, self.line.rank, step, 0, self.line.host, self.source, known)
 

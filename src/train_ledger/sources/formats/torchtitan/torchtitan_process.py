@@ -121,7 +121,8 @@ class TorchtitanProcess:
         else:
             yield self._event("metrics", **values)
 
-    def _event(self, name: str, **details: Any) -> Event:
+    def _event(self, name: str, /, **details: Any) -> Event:
+        """What goes into the details may have any name: some are the log's."""
         return Event(self._t, name, self._rank, self._step, 0, self.host, self._place, self._known(details))
 
     def _known(self, details: dict[str, Any]) -> dict[str, Any]:
