@@ -25,15 +25,17 @@ from typing import IO
 OURS = """
 import sys, time, resource, json
 from pathlib import Path
+from train_ledger.headway import heard_by
 from train_ledger.slow.trace.breakdown import breakdown
 begin, cpu_begin = time.perf_counter(), time.process_time()
-told = [0]
-found = breakdown([Path(sys.argv[1])], None, lambda path, read_bytes: told.append(read_bytes))
+told = []
+with heard_by(told.append):
+    found = breakdown([Path(sys.argv[1])])
 took, cpu = time.perf_counter() - begin, time.process_time() - cpu_begin
 [rank] = found.ranks.values()
 exact = all(sum(v or 0 for v in s.buckets_ns.values()) == s.window_ns for s in rank.steps)
 print(json.dumps({"s": took, "cpu": cpu, "kib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
-    "compute_us": rank.activity.compute_ns / 1000, "bytes": rank.trace.text_bytes, "told": len(told) - 1,
+    "compute_us": rank.activity.compute_ns / 1000, "bytes": rank.trace.text_bytes, "told": len(told),
     "steps": len(rank.steps), "exact": exact, "kernels": len(rank.trace.gpu)}))
 """
 

@@ -119,6 +119,18 @@ def test_an_activity_days_away_does_not_make_days_of_idle_time(tmp_path: Path) -
     found = broken_down(tmp_path, kernel(0, 5), kernel(now, now + 9), kernel(now + 9, now + 10))
     assert found.ranks[0].activity.span_ns == 10_000
     assert "days away" in remarks(found)
+    found = broken_down(
+        tmp_path, kernel(now, now + 9), kernel(now + 3, now + 5e12), kernel(now + 9, now + 10)
+    )
+    assert found.ranks[0].activity.span_ns == 10_000, "nor one that lasts for as long"
+    assert "days away" in remarks(found)
+
+
+def test_a_time_that_no_number_holds_is_none(tmp_path: Path) -> None:
+    odd = [{**event, "ts": 8e15, "dur": 8e15} for event in (kernel(0, 1), launch(0, 1, 1), step(1, 0, 1))]
+    found = broken_down(tmp_path, *odd, kernel(0, 5))
+    assert found.ranks[0].activity.span_ns == 5000
+    assert "3 × an activity without a time" in remarks(found)
 
 
 def test_a_graph_is_launched_once_and_runs_many_kernels(tmp_path: Path) -> None:

@@ -17,7 +17,15 @@ import msgspec
 
 from train_ledger.slow.trace.reading.loss import Losses
 
-__all__ = ["NO_ARGUMENTS", "Arguments", "RawEvent", "decoded", "decoded_if_whole", "nanoseconds"]
+__all__ = [
+    "LARGEST_NS",
+    "NO_ARGUMENTS",
+    "Arguments",
+    "RawEvent",
+    "decoded",
+    "decoded_if_whole",
+    "nanoseconds",
+]
 
 
 class Arguments(msgspec.Struct, rename={
@@ -101,7 +109,7 @@ def nanoseconds(written: bytes | msgspec.Raw) -> int | None:
             exact = int(text[:-4] + text[-3:])
         except ValueError:
             return _oddly_written(text)
-        return exact if -_LARGEST_NS < exact < _LARGEST_NS else None
+        return exact if -LARGEST_NS < exact < LARGEST_NS else None
     whole, point, part = text.partition(b".")
     try:
         if not point:
@@ -112,11 +120,11 @@ def nanoseconds(written: bytes | msgspec.Raw) -> int | None:
             return _oddly_written(text)
     except ValueError:
         return _oddly_written(text)
-    return value if -_LARGEST_NS < value < _LARGEST_NS else None
+    return value if -LARGEST_NS < value < LARGEST_NS else None
 
 
 _DECIMALS = 3
-_LARGEST_NS = 9 * 10**18
+LARGEST_NS = 9 * 10**18
 """The year 2255; what is larger is in other units, or none."""
 
 
@@ -126,7 +134,7 @@ def _oddly_written(text: bytes) -> int | None:
         value = Decimal(text.strip(b'" ').decode("ascii", "replace")) * 1000
     except ArithmeticError:
         return None
-    return round(value) if value.is_finite() and abs(value) < _LARGEST_NS else None
+    return round(value) if value.is_finite() and abs(value) < LARGEST_NS else None
 
 
 def decoded_if_whole(piece: bytes) -> list[RawEvent] | None:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from train_ledger.slow.trace.reading.argument_values import NONE, collective, correlation, is_forward, rank
-from train_ledger.slow.trace.reading.events import Arguments, RawEvent, nanoseconds
+from train_ledger.slow.trace.reading.events import LARGEST_NS, Arguments, RawEvent, nanoseconds
 from train_ledger.slow.trace.reading.loss import Losses
 from train_ledger.slow.trace.reading.names import Category, Doing, category, doing, gpu_class
 from train_ledger.slow.trace.reading.pieces import Pieces, opened
@@ -104,7 +104,7 @@ class _Table:
 
     def _times(self, event: RawEvent) -> tuple[int, int] | None:
         start, length = nanoseconds(event.ts), nanoseconds(event.dur)
-        if start is None or length is None:
+        if start is None or length is None or start + length >= LARGEST_NS:
             self._losses.count("an activity without a time", events=1)
             return None
         if length < 0:
@@ -133,9 +133,9 @@ class _Table:
         return self._place(("gpu", event.pid, stream))
 
     def _take_stream_wait(self, event: RawEvent) -> None:
-        args = event.arguments()
         if "stream wait" in event.name.lower() and (times := self._times(event)) is not None:
-            self._waits.add(*times, 0, self._name(event.name), self._stream(event, args), NONE)
+            stream = self._stream(event, event.arguments())
+            self._waits.add(*times, 0, self._name(event.name), stream, NONE)
 
     def _take_launch(self, event: RawEvent) -> None:
         if (times := self._times(event)) is None:
@@ -201,8 +201,7 @@ class _Table:
 
     def trace(self, path: Path, pieces: Pieces) -> Trace:
         """What was taken, in order."""
-        is_trace = pieces.is_named or self._has_events
-        if not is_trace:
+        if not (is_trace := pieces.is_named or self._has_events):
             self._losses.count(_NO_EVENTS)
         gpu, order = self._gpu.spans()
         kept = self._of_one_time(gpu)
@@ -240,10 +239,11 @@ class _Table:
         return len({repr(it[1]) for it in self._places if isinstance(it, tuple) and it[0] == "gpu"})
 
     def _of_one_time(self, gpu: Spans) -> npt.NDArray[np.bool_]:
-        """Without activities that began, as they say, days before or after most others did."""
+        """Without activities that began or ended, as they say, days before or after most others did."""
         if not len(gpu):
             return np.ones(0, dtype=bool)
-        near = np.abs(gpu.start - gpu.start[len(gpu) // 2]) < _DAYS_NS
+        middle = gpu.start[len(gpu) // 2]
+        near = np.maximum(np.abs(gpu.start - middle), np.abs(gpu.end - middle)) < _DAYS_NS
         odd = int((~near).sum())
         if odd:
             self._losses.count("an activity of the GPU days away from the others", odd, events=odd)
