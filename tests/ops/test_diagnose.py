@@ -254,6 +254,19 @@ def test_a_nan_names_a_rank_only_where_the_others_were_finite_then(tmp_path, fir
     assert (found.cause, found.ranks, found.since_step) == ("numeric.nan", named, 60)
 
 
+def test_whether_a_loss_is_still_not_finite_is_said(tmp_path):
+    """The run of `fleet` had three such steps; here, in another, they go on to the end."""
+    over = fleet.write(tmp_path / "over", fault="nan", hosts=1, ranks_per_host=4)
+    found = diagnose(over.run_dir, Config(), at=over.t + 1)
+    assert "the last loss that was not finite is that of step 53; 50 steps followed" in found.evidence
+    lasts = fleet.write(
+        tmp_path / "run", fault="slow_rank", hosts=1, ranks_per_host=4, fault_step=50, steps=51
+    )
+    with_losses(lasts, [60] * 4, last_step=[70] * 4)
+    found = diagnose(lasts.run_dir, Config(), at=lasts.t + 25)
+    assert "the last loss that was not finite is that of step 70, the newest step" in found.evidence
+
+
 def a_state(run_dir, made, **changes):
     state = read_state(run_dir, Config(), made.t + 5)
     ranks = {rank: replace(it, **changes.get(f"rank_{rank}", {})) for rank, it in state.ranks.items()}

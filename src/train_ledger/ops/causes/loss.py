@@ -11,6 +11,7 @@ from typing import Any
 
 from train_ledger.answer import Diagnosis, NextCommand
 from train_ledger.hang.verdict.rank_lines import clock
+from train_ledger.ledger import RankState, RunState
 from train_ledger.ops.numeric import Advice, Steps, advice_about, spike_in, steps_of
 from train_ledger.ops.numeric.bad_steps import position_of
 from train_ledger.ops.numeric.spike import LOOKED_AT
@@ -49,9 +50,22 @@ def of_loss(seen: Seen) -> Diagnosis:
         confidence="high" if named or not others else "medium",
         since_step=first,
         since_t=since_t,
-        evidence=(f"the loss of step {first} is not finite {said}{_place(steps, first, since_t)}",),
+        evidence=(
+            f"the loss of step {first} is not finite {said}{_place(steps, first, since_t)}",
+            *_gone_on(state, bad.values()),
+        ),
     )
     return _advised(seen, found, steps, first)
+
+
+def _gone_on(state: RunState, bad: Iterable[RankState]) -> Iterable[str]:
+    """Whether it still is so: a single bad step is another night than a loss that is lost."""
+    last = max((it.nonfinite_step for it in bad if it.nonfinite_step is not None), default=None)
+    if last is not None and state.step is not None:
+        since = state.step - last
+        yield f"the last loss that was not finite is that of step {last}" + (
+            f"; {since} step{'s' * (since > 1)} followed" if since > 0 else ", the newest step"
+        )
 
 
 def of_spike(seen: Seen) -> Diagnosis | None:
