@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from ops.cascades import timed_out
 from sources.mutated_lines import LINES, OWNED, mutated
 from train_ledger.answer import STATES
 from train_ledger.config import Config, Limits
@@ -62,6 +63,15 @@ def test_a_log_that_stands_still_is_a_hang_of_nobody(run: RunDir) -> None:
     found = diagnose(run, Config())
     assert (found.state, found.ranks, found.since_step) == ("stalled", (), 199)
     assert found.cause == "unknown"
+
+
+def test_that_logs_do_not_tell_of_how_many_ranks_they_are_is_said(run: RunDir) -> None:
+    put(run, steps(), age_s=900)
+    for rank in range(4):
+        put(run, timed_out(rank, time.time() - 200), age_s=200, name=f"rank_{rank}.log")
+    found = diagnose(run, Config())
+    assert (found.cause, found.ranks, found.confidence) == ("hang.fabric", (), "low")
+    assert any(line.startswith("how many ranks the run has: no log tells") for line in found.not_observed)
 
 
 def test_an_exception_that_names_no_rank_is_not_rank_0_s(run: RunDir) -> None:
@@ -129,3 +139,41 @@ def test_a_rank_of_torchtitan_that_fell_silent_a_step_before_is_shown_and_not_ac
     found = diagnose(run, Config())
     assert (found.state, found.cause, found.ranks, found.since_step) == ("stalled", "unknown", (), 60)
     assert "step 60, which most ranks completed, is not completed by rank 2" in found.evidence
+
+
+@pytest.mark.parametrize("trains", [False, True], ids=["before a step", "steps that tell no time or number"])
+def test_watchdogs_that_gave_up_are_a_hang_whatever_a_start_may_take(run: RunDir, trains: bool) -> None:
+    t = time.time() - 60
+    line = "{'loss': 2.5, 'grad_norm': 1.1, 'learning_rate': 1e-4, 'epoch': 0.01}\n"
+    for rank in range(4):
+        text = line * 50 if trains and rank == 0 else ""
+        put(run, text + (timed_out(rank, t, seq=1) if rank != 2 else ""), age_s=50, name=f"rank_{rank}.log")
+    found = diagnose(run, Config())
+    assert (found.cause, found.ranks, found.confidence) == ("hang.rank_missing", (2,), "low")
+
+
+def test_a_start_whose_watchdogs_gave_up_is_a_hang_before_its_limit(run: RunDir) -> None:
+    t = time.time() - 900
+    for rank in range(4):
+        start = {"event": "run_start", "world_size": 4, "host": "n1", "pid": 70 + rank}
+        lines = [start, {"event": "phase_start", "phase": "start_up"}]
+        run.signals.mkdir(parents=True, exist_ok=True)
+        text = "".join(json.dumps({"t": t, "step": 0, "rank": rank, **it}) + "\n" for it in lines)
+        run.signals_of(rank).write_text(text)
+    assert diagnose(run, Config()).cause == "none"
+    for rank in range(4):
+        put(run, timed_out(rank, t + 610, seq=1), age_s=290, name=f"rank_{rank}.log")
+    assert diagnose(run, Config()).cause.startswith("hang.")
+    assert diagnose(run, Config(), at=t + 300).cause == "none"
+
+
+def test_what_watchdogs_gave_up_before_a_new_start_is_not_of_it(run: RunDir) -> None:
+    t = time.time() - 900
+    for rank in range(4):
+        start = {"event": "run_start", "world_size": 4, "host": "n1", "pid": 70 + rank}
+        run.signals.mkdir(parents=True, exist_ok=True)
+        lines = [{"t": t - 1000, "attempt": 0}, {"t": t, "attempt": 1}]
+        text = "".join(json.dumps({"step": 0, "rank": rank, **start, **it}) + "\n" for it in lines)
+        run.signals_of(rank).write_text(text)
+        put(run, timed_out(rank, t - 20, seq=1), age_s=920, name=f"rank_{rank}.log")
+    assert diagnose(run, Config()).cause == "none"

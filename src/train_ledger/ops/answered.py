@@ -80,6 +80,8 @@ def _not_observed(seen: Seen, said: tuple[str, ...]) -> Iterable[str]:
     yield from not_read
     if not seen.run_dir.hardware.is_dir() and not any(line.startswith("hardware:") for line in said):
         yield "hardware: no records of GPUs, links or the kernel log in this run directory"
+    if state.by_logs and state.world_size is None and seen.is_hung:
+        yield "how many ranks the run has: no log tells it, and of those without a log nothing is known"
     if state.world_size is not None and len(state.ranks) < state.world_size:
         missing = sorted({*range(state.world_size)}.difference(state.ranks))
         yield f"signals of {len(missing)} of {state.world_size} ranks: {ranks_in_brief(missing)}"

@@ -17,6 +17,7 @@ from train_ledger.config import Config
 from train_ledger.dash import Firing
 from train_ledger.ledger import RunState
 from train_ledger.ops.answered import answered
+from train_ledger.ops.causes.going_on import of_position, of_silence
 from train_ledger.ops.causes.hardware_alone import of_hardware_alone
 from train_ledger.ops.causes.loop import how_the_last_attempt_ended, of_loop
 from train_ledger.ops.causes.loss import of_loss, of_spike
@@ -116,6 +117,16 @@ def _saves(seen: Seen) -> Found | None:
     return Found(found)
 
 
+def _position(seen: Seen) -> Found | None:
+    found = of_position(seen)
+    return None if found is None else Found(found)
+
+
+def _silence(seen: Seen) -> Found | None:
+    found = of_silence(seen)
+    return None if found is None else Found(found)
+
+
 def _spike(seen: Seen) -> Found | None:
     spike = of_spike(seen)
     return None if spike is None else Found(spike)
@@ -164,7 +175,9 @@ _TROUBLES: tuple[Callable[[Seen], Found | None], ...] = (
     _hardware,
     _loss,
     _saves,
+    _position,
     _spike,
+    _silence,
     _ports,
     _pace,
     _no_trouble,

@@ -5,7 +5,9 @@ Its dumps, stacks and ranks say who did not come; logs, kernels and signals what
 
 from __future__ import annotations
 
+import math
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 
 from train_ledger.answer import Diagnosis, HangAnswer
@@ -21,9 +23,13 @@ from train_ledger.ops.found import Found
 from train_ledger.ops.places import hosts_of
 from train_ledger.ops.seen import Seen
 from train_ledger.ops.slow.before import with_pace_before
-from train_ledger.ops.troubles import Told, fallen_t, gave_up_t, troubles_told
+from train_ledger.ops.troubles import Told, Trouble, fallen_t, gave_up_t, troubles_told
 
 __all__ = ["of_fallen", "of_standing"]
+
+_RAISED = ("exception", "oom")
+_LONG_S = 1800.0
+"""Longer than a watchdog and a driver wait for a GPU that does not answer, one after the other."""
 
 
 def of_standing(seen: Seen) -> Found | None:
@@ -47,6 +53,7 @@ def _told(seen: Seen) -> Told:
 
 
 def _stands(seen: Seen, told: Told) -> Found:
+    told, seen = _without_late_hardware(seen, told), _without_what_passed(seen, told)
     state, some = seen.state, told.within(seen.since_t)
     evidence = gather(
         seen.run_dir,
@@ -57,7 +64,7 @@ def _stands(seen: Seen, told: Told) -> Found:
         gave_up_t=gave_up_t(some),
     )
     found = of_hang(state, evidence, seen.looked_at)
-    over_t = fallen_t(some, seen.world)
+    over_t = _over_t(seen, some)
     found = with_hardware(found, evidence.known, state, evidence.has_kernel_logs, over_t)
     found = replace(found, hosts=hosts_of(state, found.ranks))
     found = with_readings(found, state, seen.config.alerts, over_t)
@@ -69,6 +76,24 @@ def _stands(seen: Seen, told: Told) -> Found:
     return Found(traced.diagnosis, evidence.picture if is_drawn else None, traced.lost_s)
 
 
+def _without_late_hardware(seen: Seen, told: Told) -> Told:
+    """A GPU that fails when the run has stood for long is not why it does."""
+    long_t = _long_t(seen)
+    kept = (it for it in told.troubles if it.kind != "xid" or it.t is None or it.t <= long_t)
+    return replace(told, troubles=tuple(kept))
+
+
+def _long_t(seen: Seen) -> float:
+    return seen.state.last_step_t + _LONG_S if seen.state.last_step_t is not None else math.inf
+
+
+def _over_t(seen: Seen, some: Sequence[Trouble]) -> float | None:
+    """By when it had fallen, or had stood for so long that no hardware which fails later is why (unix s)."""
+    fell_t, long_t = fallen_t(some, seen.world), _long_t(seen)
+    over_t = long_t if fell_t is None else min(fell_t, long_t)
+    return None if math.isinf(over_t) else over_t
+
+
 def _in_a_save(seen: Seen, found: Diagnosis) -> Diagnosis:
     """A save that is open beyond its limit does not end, whatever holds it up."""
     state = seen.state
@@ -76,6 +101,20 @@ def _in_a_save(seen: Seen, found: Diagnosis) -> Diagnosis:
     if found.cause != "unknown" or not is_open or ends_from_outside(state):
         return found
     return replace(found, cause="checkpoint_failing", confidence="medium")
+
+
+def _without_what_passed(seen: Seen, told: Told) -> Seen:
+    """By logs, a rank that raised, and by a later line's time did long before the run stood, went on."""
+    state = seen.state
+    if not state.by_logs:
+        return seen
+    now = {it.rank for it in told.within(seen.since_t) if it.kind in _RAISED}
+    told_of = {it.rank for it in told.troubles if it.kind in _RAISED and it.rank is not None}
+    past = (told_of | told.passed_ranks) - now
+    cleared = {
+        rank: replace(state.ranks[rank], exception=None, raised_t=None) for rank in past & {*state.ranks}
+    }
+    return replace(seen, state=replace(state, ranks={**state.ranks, **cleared})) if cleared else seen
 
 
 def _over(seen: Seen, told: Told) -> frozenset[str]:

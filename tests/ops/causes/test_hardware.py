@@ -175,3 +175,54 @@ def test_a_fault_that_carries_no_time_is_told_and_is_no_cause(made):
     told = found(made)
     assert (told.cause, told.ranks) == ("hang.rank_missing", (5,))
     assert any("XID 79" in it for it in told.evidence)
+
+
+def reading(made, rank, t, **more):
+    host, local = divmod(rank, 4)
+    return {
+        "t": t,
+        "host": f"node{host:03}",
+        "gpu": local,
+        "pci": f"00000000:{0x10 + local:02X}:00.0",
+        "DCGM_FI_DEV_SM_CLOCK": 1980,
+        "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL": 0,
+        **more,
+    }
+
+
+def put_readings(made, of_culprit):
+    """Looks at all GPUs, every ten seconds until ten minutes after the fault; `of_culprit(t)` is its own."""
+    made.run_dir.hardware.mkdir(exist_ok=True)
+    times = [made.fault_t + 10.0 * turn for turn in range(-20, 60)]
+    for host in range(2):
+        rows = []
+        for t in times:
+            for rank in range(4 * host, 4 * host + 4):
+                own = of_culprit(t) if rank == CULPRIT else {}
+                if own is not None:
+                    rows.append(json.dumps(reading(made, rank, t, **own)))
+        (made.run_dir.hardware / f"node{host:03}.jsonl").write_text("\n".join(rows) + "\n")
+
+
+@pytest.mark.parametrize("hours", [0, 8, 2000])
+@pytest.mark.parametrize(
+    ("cause", "of_culprit"),
+    [
+        ("hardware.ecc", lambda since_s: {"DCGM_FI_DEV_ECC_DBE_VOL_TOTAL": 1} if since_s > 0 else {}),
+        ("hardware.gpu_lost", lambda since_s: None if since_s > 0 else {}),
+    ],
+)
+def test_what_failed_when_the_steps_ended_is_the_cause_however_late_it_is_asked(
+    made, cause, of_culprit, hours
+):
+    put_dumps(made, behind={CULPRIT})
+    put_readings(made, lambda t: of_culprit(t - made.fault_t))
+    told = diagnose(made.run_dir, Config(), at=made.fault_t + 600 + hours * 3600)
+    assert (told.cause, told.ranks) == (cause, (CULPRIT,))
+
+
+def test_what_fails_long_after_the_steps_ended_is_not_why_they_did(made):
+    kernel(made, (3600, 0x11, 79, "GPU has fallen off the bus."))
+    told = diagnose(made.run_dir, Config(), at=made.fault_t + 7200)
+    assert (told.cause, told.ranks) == ("unknown", ())
+    assert any(line.startswith("after it had fallen: GPU of rank 5") for line in told.evidence)

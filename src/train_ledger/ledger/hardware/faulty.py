@@ -28,10 +28,11 @@ def xids_of_run(state: RunState) -> Iterator[tuple[GpuState, XidState]]:
                 yield gpu, told
 
 
-def lost_gpus(state: RunState, alerts: Alerts) -> list[GpuState]:
+def lost_gpus(state: RunState, alerts: Alerts, *, at_any_time: bool = False) -> list[GpuState]:
     """GPUs of the run that were read once and are no longer, while others of the same host are.
 
-    Without those of which an XID says it already. Of a host of which nothing is read any more, nothing.
+    Without those of which an XID says it already. Of a host of which nothing is read any more, nothing; with
+    `at_any_time` those that were so when it was last read.
     """
     newest: dict[str, float] = {}
     for gpu in state.gpus:
@@ -44,7 +45,8 @@ def lost_gpus(state: RunState, alerts: Alerts) -> list[GpuState]:
         if not gpu.ranks or gpu.seen_t is None or (gpu.host, gpu.gpu, gpu.uuid) in told:
             continue
         last_t = newest[host_key(gpu.host)]
-        if last_t - gpu.seen_t >= alerts.gpu_lost_s > state.t - last_t:
+        is_read = at_any_time or state.t - last_t < alerts.gpu_lost_s
+        if is_read and last_t - gpu.seen_t >= alerts.gpu_lost_s:
             lost.append(gpu)
     return lost
 

@@ -31,7 +31,7 @@ def may_have_fallen(seen: Seen) -> bool:
     if seen.is_hung:
         return False
     if not state.by_logs:
-        return _has_raised_for_good(state)
+        return state.state in _WAITING or _has_raised_for_good(state)
     last_t = state.last_step_t if state.last_step_t is not None else float("-inf")
     raised = any(it.raised_t is not None and it.raised_t >= last_t for it in state.ranks.values())
     return state.state in _WAITING or (state.state in _GOES_ON and raised)
@@ -50,14 +50,29 @@ def _has_raised_for_good(state: RunState) -> bool:
 
 
 def has_fallen(seen: Seen, told: Told) -> bool:
-    """Whether somebody fell by itself, and by logs, too, that ranks ended and no start or step follows."""
+    """Whether somebody fell by itself, and by logs, too, that ranks ended and no start or step follows.
+
+    Or watchdogs gave up what they had waited for in this attempt: they do before the limit of a start does.
+    """
+    if _waited_in_vain(seen, told):
+        return True
     if not seen.state.by_logs:
         first = first_cause(told.within(seen.since_t), seen.world)
-        return first is not None and not first.is_sign
+        return _has_raised_for_good(seen.state) and first is not None and not first.is_sign
     alive_t = max((t for t in (told.last_step_t, told.last_start_t) if t is not None), default=None)
     is_over = told.over_t is not None and (alive_t is None or alive_t <= told.over_t)
     first = first_cause(told.within(seen.since_t), seen.world) if is_over else None
     return first is not None and not first.is_sign
+
+
+def _waited_in_vain(seen: Seen, told: Told) -> bool:
+    """By logs the first line that tells a time may be the watchdog's own: what counts there is that no step
+    follows."""
+    waits = [it for it in told.troubles if it.kind == "watchdog_timeout" and it.t is not None]
+    if seen.state.by_logs:
+        return any(told.last_step_t is None or told.last_step_t <= (it.t or 0.0) for it in waits)
+    since_t = (seen.stands_since_t or 0.0) - _CLOCKS_S
+    return any((it.t or 0.0) - (it.waited_s or 0.0) >= since_t for it in waits)
 
 
 def of_quick_restarts(seen: Seen, told: Told) -> Diagnosis | None:

@@ -26,6 +26,7 @@ __all__ = ["gpus_named", "of_hardware", "of_slow_ports", "with_readings"]
 _BEFORE_S = 90.0
 """Clocks of hosts differ, and the step during which a GPU failed may still have been written down."""
 
+_DBE = "an uncorrected memory error"
 _WAITING = ("hang.", "unknown")
 _OPEN = ("hang.fabric", "unknown")
 """Causes that name nobody, and that a fault of the network explains."""
@@ -36,7 +37,7 @@ _LOOK_AT_PORT = "ibstat {0}; grep . /sys/class/infiniband/{0}/ports/*/counters/*
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """`t` is when, `action` what is done about it."""
+    """`t` is when; `action` what is done about it."""
 
     gpu: GpuState
     cause: str
@@ -135,8 +136,8 @@ def _of_xid(gpu: GpuState, code: int, t: float) -> _Found:
     return _Found(gpu, "hardware.xid", f"XID {code}, {row.meaning}", row.action, t)
 
 
-def _lost(state: RunState, alerts: Alerts) -> Iterator[_Found]:
-    for gpu in lost_gpus(state, alerts):
+def _lost(state: RunState, alerts: Alerts, *, at_any_time: bool = False) -> Iterator[_Found]:
+    for gpu in lost_gpus(state, alerts, at_any_time=at_any_time):
         what = "no longer seen while the other GPUs of the host are; last seen"
         yield _Found(
             gpu, "hardware.gpu_lost", what, "take the host out and reboot it, cold if needed", gpu.seen_t
@@ -144,30 +145,29 @@ def _lost(state: RunState, alerts: Alerts) -> Iterator[_Found]:
 
 
 def _memory(state: RunState, alerts: Alerts) -> Iterator[_Found]:
-    for gpu, why in failing_memory(state, alerts):
-        t = gpu.dbe_t if why.startswith("an uncorrected") else None
-        yield _Found(gpu, "hardware.ecc", why, "take the host out, reset the GPU", t)
+    yield from (_of_memory(gpu, why) for gpu, why in failing_memory(state, alerts))
+
+
+def _of_memory(gpu: GpuState, why: str) -> _Found:
+    t = gpu.dbe_t if why == _DBE else None
+    return _Found(gpu, "hardware.ecc", why, "take the host out, reset the GPU", t)
 
 
 def _at_the_stop(state: RunState, alerts: Alerts) -> Iterator[_Found]:
-    """What came up when the steps ended, or since."""
+    """What came up when the steps ended, or since; however long ago that is, it is no less the cause."""
     since_t = _stood_t(state) - _BEFORE_S
     for gpu in state.gpus:
         for told in gpu.xids:
             if told.level == "page" and told.last_t >= since_t:
                 yield _of_xid(gpu, told.code, told.last_t)
-    for it in _lost(state, alerts):
-        if it.t is not None and it.t >= since_t:
-            yield it
-    for it in _memory(state, alerts):
-        if it.t is not None and it.t >= since_t:
-            yield it
+    lost = _lost(state, alerts, at_any_time=True)
+    yield from (it for it in lost if (it.t or 0.0) >= since_t)
+    yield from (_of_memory(it, _DBE) for it in state.gpus if it.dbe_t is not None and it.dbe_t >= since_t)
 
 
 def _stood_t(state: RunState) -> float:
-    if state.last_step_t is not None:
-        return state.last_step_t
-    return state.attempts[-1].started_t if state.attempts else state.t
+    began_t = state.attempts[-1].started_t if state.attempts else state.t
+    return began_t if state.last_step_t is None else state.last_step_t
 
 
 def _caused(diagnosis: Diagnosis, found: list[_Found]) -> Diagnosis:

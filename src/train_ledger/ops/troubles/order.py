@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from train_ledger.ops.troubles.trouble import Trouble
 
-__all__ = ["FirstCause", "first_cause"]
+__all__ = ["FirstCause", "came_all_the_same", "fallen_t", "first_cause", "gave_up_t"]
 
 _CLOCKS_S = 2.0
 """Clocks of hosts differ: what is closer together than this has no order."""
@@ -87,6 +87,20 @@ def first_cause(troubles: Sequence[Trouble], world: Collection[int]) -> FirstCau
         of_all=len(world) > 1 and told >= {*world},
         is_sign=is_sign,
     )
+
+
+def came_all_the_same(troubles: Sequence[Trouble]) -> frozenset[str]:
+    """Where exceptions stand ("file:line") of ranks that came to the one thing that all others wait for.
+
+    Their own watchdogs say that they did, as those of others do. Left are those that tell when they were
+    raised: a rank may raise once it has come.
+    """
+    waits = [it for it in troubles if it.kind == "watchdog_timeout" and it.rank is not None]
+    came = {it.rank for it in waits}
+    if len(came) < 2 or len({(it.said, it.attempt) for it in waits}) > 1:
+        return frozenset()
+    raised = (it for it in troubles if it.kind in ("exception", "oom") and it.rank in came)
+    return frozenset(it.source for it in raised if it.earliest_t != it.t)
 
 
 def gave_up_t(troubles: Sequence[Trouble]) -> float | None:

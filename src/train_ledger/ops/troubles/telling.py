@@ -10,10 +10,12 @@ from train_ledger.ledger import RunState
 from train_ledger.ops.troubles.deaths import one_a_death
 from train_ledger.ops.troubles.gone_on import without_saves_in_passing
 from train_ledger.ops.troubles.logs_told import LogsTold, logs_told
+from train_ledger.ops.troubles.order import came_all_the_same
 from train_ledger.ops.troubles.owners import with_owners
 from train_ledger.ops.troubles.signal_events import EventsTold, events_told
 from train_ledger.ops.troubles.told import Told
 from train_ledger.ops.troubles.trouble import Trouble, trouble_of
+from train_ledger.ops.troubles.undated import with_latest_times
 from train_ledger.run_dir import RunDir
 from train_ledger.sources.hardware.hardware_files import HardwareFiles
 
@@ -40,10 +42,11 @@ def troubles_told(
     signals = _of_signals(run_dir, state, only_now=only_now)
     events = without_saves_in_passing(signals.events, state)
     told: list[Fault | Event] = [*logs.faults, *_of_kernels(run_dir), *events]
-    found = [it for fault in told if (it := trouble_of(fault, overrides)) is not None]
+    troubles = (it for fault in told if (it := trouble_of(fault, overrides)) is not None)
+    found = with_latest_times(troubles, run_dir)
     if until_t is not None:
         found = [it for it in found if it.t is None or it.t <= until_t]
-    passed = frozenset(it.source for it in found if logs.went_on_after(it))
+    passed = frozenset(it.source for it in found if logs.went_on_after(it)) | came_all_the_same(found)
     deaths = one_a_death(it for it in found if it.source not in passed)
     return Told(
         tuple(sorted(with_owners(deaths, state), key=_when)[:_MOST]),
@@ -53,6 +56,7 @@ def troubles_told(
         last_start_t=max(logs.began_t, default=None),
         restarts_t=tuple(sorted(logs.restarts_t)),
         passed=passed,
+        passed_ranks=frozenset(it.rank for it in found if it.source in passed and it.rank is not None),
     )
 
 

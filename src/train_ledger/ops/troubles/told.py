@@ -17,7 +17,8 @@ class Told:
     `over_t` is when launchers last said that their ranks had ended, or watchdogs that they end theirs; None
     where none did. Nothing of the run is left to lose time then. `last_step_t` is when a log last told of a
     step or a start, `last_start_t` when one of them began; `restarts_t` are the times of its restarts.
-    `passed` are places ("file:line") of exceptions behind which the same log tells of more steps.
+    `passed` are places ("file:line") of exceptions that nobody died of: behind which the same log tells of
+    more steps, or whose rank came to what all others wait for; `passed_ranks` those ranks.
     """
 
     troubles: tuple[Trouble, ...] = ()
@@ -27,6 +28,7 @@ class Told:
     last_start_t: float | None = None
     restarts_t: tuple[float, ...] = ()
     passed: frozenset[str] = frozenset()
+    passed_ranks: frozenset[int] = frozenset()
 
     def within(self, since_t: float | None, until_t: float | None = None) -> tuple[Trouble, ...]:
         """Those that can have happened in this time; those whose time is not known are among them."""
