@@ -8,13 +8,14 @@ import pytest
 
 from dash.page.views import healthy, hung, incident, stall
 from dash.states import T0, running, with_rank
+from train_ledger.answer import Diagnosis, SlowAnswer, to_json
 from train_ledger.dash.incident import Incidents
 from train_ledger.dash.judge import Alert, Transition
 from train_ledger.dash.page.headline import headline
 from train_ledger.dash.page.parts import parts
 from train_ledger.dash.page.rank_rows import rank_rows
 from train_ledger.dash.page.view import PageView
-from train_ledger.ledger.state import STATES, RunState
+from train_ledger.ledger.state import STATES, Attempt, RunState
 
 
 def test_a_healthy_run_says_so_and_at_what_pace() -> None:
@@ -41,6 +42,25 @@ def test_a_verdict_of_an_earlier_incident_is_not_said_of_a_new_one() -> None:
     over = replace(view, alerts=(), incidents=(), state=running(t=T0 + 9000))
     assert headline(over).tone == "fine"
     assert over.current_diagnosis is None
+
+
+def test_a_run_that_is_still_slow_when_its_alert_has_gone_is_not_called_healthy() -> None:
+    """The alert compares with the run's own last hours, and after a while these are slow, too."""
+    state = replace(running(t=T0 + 500), p50_step_time_s=40.0)
+    details = SlowAnswer("slow", "slow.communication", slower=True, before_s=12.0, now_s=40.0)
+    found = to_json(Diagnosis("running", "slow.communication", details=details))
+    told = ({"t": T0 + 100, "kind": "verdict", "incident": "an-earlier-one", "diagnosis": found},)
+    view = PageView(state, journal=told, run_path="runs/r42")
+    first = headline(view)
+    assert first.tone == "unsure"
+    assert first.text == "still slow: a step takes 40 s, before the last incident it took 12 s – step 100"
+    assert "train-ledger slow runs/r42" in parts(view)["verdict"]
+    for better in (
+        replace(view, state=replace(state, p50_step_time_s=12.5)),
+        replace(view, state=replace(state, attempts=(Attempt(1, T0 + 200),))),
+    ):
+        assert headline(better).tone == "fine"
+        assert "train-ledger slow" not in parts(better)["verdict"]
 
 
 def test_a_run_with_a_rank_that_raised_is_not_called_healthy() -> None:

@@ -11,6 +11,7 @@ from typing import Literal
 from train_ledger.answer import NextCommand
 from train_ledger.dash.page.again import Again, goes_on_again
 from train_ledger.dash.page.rank_rows import in_words, rank_rows
+from train_ledger.dash.page.still_slow import still_slow
 from train_ledger.dash.page.view import PageView
 from train_ledger.dash.rules import RULES
 from train_ledger.ledger.state import RunState
@@ -71,6 +72,8 @@ def headline(view: PageView) -> Headline:
         return _without_a_step(state)
     if again is not None:
         return Headline(_going_on(again, at), "unsure")
+    if (slow := still_slow(view)) is not None:
+        return Headline(f"still slow: {slow} – {at}", "unsure")
     pace = "" if state.p50_step_time_s is None else f", one every {duration(state.p50_step_time_s)}"
     return Headline(f"nothing wrong: {at}{pace}", "fine")
 
@@ -106,6 +109,8 @@ def next_command(view: PageView) -> NextCommand | None:
         return None
     if view.current_diagnosis is not None:
         return next(iter(view.current_diagnosis.next), None)
+    if still_slow(view) is not None:
+        return NextCommand("who drags, or what changed", f"train-ledger slow {shlex.quote(view.run_path)}")
     if not any(it.level == "page" and not it.inhibited and it.gone_t is None for it in view.alerts):
         return None
     return NextCommand("why, and which rank", f"train-ledger diagnose {shlex.quote(view.run_path)}")

@@ -8,8 +8,9 @@ from collections.abc import Iterable
 from train_ledger.answer import CAUSES, Diagnosis, HangAnswer, Impact, NextCommand, SlowAnswer
 from train_ledger.dash.page.again import goes_on_again
 from train_ledger.dash.page.cost import money
-from train_ledger.dash.page.headline import headline, how_it_is_heard
+from train_ledger.dash.page.headline import headline, how_it_is_heard, next_command
 from train_ledger.dash.page.markup import Child, Safe, element, join, moment, pairs, whole
+from train_ledger.dash.page.still_slow import still_slow
 from train_ledger.dash.page.taken import Taken, taken_of
 from train_ledger.dash.page.view import PageView
 from train_ledger.render import duration, is_felt, place_in_code, verdict
@@ -38,9 +39,13 @@ def verdict_part(view: PageView) -> Safe:
         said.append(element("p", told))
     earlier = view.last_verdict[1]
     if earlier is not None and not view.incidents:
-        said.append(
-            element("p", f"The last incident is over; its verdict was {earlier.cause}.", class_="dim")
-        )
+        over = f"The last incident is over; its verdict was {earlier.cause}."
+        if still_slow(view) is not None:
+            over += (
+                " Its alert went since the run is compared with its own last hours, which are slow as well."
+            )
+        said.append(element("p", over, class_="dim"))
+        said += _commands([it for it in (next_command(view),) if it is not None])
     return join(said)
 
 
