@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import socket
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -45,9 +46,10 @@ def _as_here(seen: Seen, told: Diagnosis) -> HangAnswer | None:
     state, folder = seen.state, str(seen.run_dir.path)
     is_needless = bool(told.ranks or told.hosts) or state.state in ("stopped", "finished")
     kept = (it for it in details.next if not (is_needless and it.why == WHO_STANDS_WHERE))
-    stacks = f"{_STACKS} {shlex.quote(folder)}"
-    are_known = any(it.pid is not None for it in state.ranks.values())  # the verb finds processes by these
-    here = (replace(it, command=stacks) if are_known and it.command == _STACKS else it for it in kept)
+    hosts = {it.host for it in state.ranks.values() if it.pid is not None}  # the verb finds them by these
+    elsewhere = " --launcher ssh" if hosts - {None, socket.gethostname()} else ""
+    stacks = f"{_STACKS} {shlex.quote(folder)}{elsewhere}"
+    here = (replace(it, command=stacks) if hosts and it.command == _STACKS else it for it in kept)
     return replace(details, next=tuple(here))
 
 

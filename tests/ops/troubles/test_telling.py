@@ -146,12 +146,27 @@ def test_stacks_are_advised_of_this_run_and_where_nobody_is_named(run: RunDir) -
     why = "no rank is named: who stands where in its code"
     found = diagnose(run, Config(), at=ranks.t + 300)
     assert isinstance(found.details, HangAnswer)
-    assert [it.command for it in found.details.next if it.why == why] == [f"train-ledger stacks {run.path}"]
+    assert [it.command for it in found.details.next if it.why == why] == [
+        f"train-ledger stacks {run.path} --launcher ssh"  # whose ranks are on other hosts than this
+    ]
     ranks.event("phase_start", [5], phase="data")
     found = diagnose(run, Config(), at=ranks.t + 300)
     assert isinstance(found.details, HangAnswer)
     assert found.ranks == (5,)
     assert not [it for it in found.details.next if it.why == why]
+
+
+def test_stacks_of_a_run_of_this_host_alone_need_no_launcher(
+    run: RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("train_ledger.ops.answered.socket.gethostname", lambda: "n1")
+    ranks = Ranks(run, 4, hosts=1)
+    ranks.start()
+    ranks.steps(60)
+    ranks.event("phase_start", phase="backward")
+    found = diagnose(run, Config(), at=ranks.t + 300)
+    assert isinstance(found.details, HangAnswer)
+    assert f"train-ledger stacks {run.path}" in [it.command for it in found.details.next]
 
 
 def test_of_a_run_whose_processes_no_file_tells_the_stacks_are_of_this_host(run: RunDir) -> None:
