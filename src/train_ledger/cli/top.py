@@ -116,7 +116,6 @@ def _looked(following: Following, ranks: int, every_s: float) -> RenderableType:
 def _once(following: Following, console: Console, ranks: int, *, as_json: bool) -> ExitCode:
     from train_ledger.cli.output import show
     from train_ledger.dash.page.headline import headline
-    from train_ledger.dash.page.web import state_json
     from train_ledger.watch.top import screen
 
     with listening(sys.stderr):
@@ -124,6 +123,8 @@ def _once(following: Following, console: Console, ranks: int, *, as_json: bool) 
         while following.progress is not None:
             view = following.look()
     if as_json:
+        from train_ledger.dash.page.web import state_json
+
         show(state_json(view))
         return _STATUS[headline(view).tone]
     with console.capture() as capture:
