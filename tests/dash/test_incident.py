@@ -107,6 +107,19 @@ def test_an_alert_that_comes_back_within_its_incident_is_not_told_again() -> Non
     assert len(incidents.open) == 1
 
 
+def test_what_comes_back_after_it_was_over_for_a_group_interval_is_told_as_an_update_of_its_own() -> None:
+    """An incident may be open for days, by memory that waits for a reset: nobody would hear of the second."""
+    incidents = Incidents()
+    nan = fired("TrainingLossNotFinite", T0 + 600)
+    sent = [incidents.apply([fired("GpuEccDbe", T0)], T0), incidents.apply([nan], T0 + 600)]
+    sent.append(incidents.apply([resolved(nan, T0 + 1500)], T0 + 1500))
+    sent.append(incidents.apply([fired("TrainingLossNotFinite", T0 + 9000)], T0 + 9000))
+    told = [action for actions in sent for action in actions]
+    assert kinds(told[1:]) == [("update", ["TrainingLossNotFinite"])] * 2
+    assert len({action.notification_id for action in told}) == 3
+    assert Incident.from_json(json.loads(json.dumps(told[-1].incident.to_json()))) == told[-1].incident
+
+
 def test_records_and_inhibited_alerts_open_nothing() -> None:
     quiet = [
         fired("TrainingRestarting", T0, level="record"),

@@ -1,10 +1,11 @@
 """Which alerts are one incident, and what is there to tell about it?
 
 The first page of a run opens an incident and is told at once. Pages that join it are told together at the
-next group interval, never as a page of their own. One that is still open when nothing was told of it for the
-repeat interval is told again. It is closed when all its alerts are resolved, which is told once. Pure data:
-what is returned is for the keeper to journal and to send; from the journalled entries the same incidents are
-made again.
+next group interval, never as a page of their own; so do those that come back after they had been over for
+that long: an incident may stay open for days, and nobody would hear of what happens in it. One that is still
+open when nothing was told of it for the repeat interval is told again. It is closed when all its alerts are
+resolved, which is told once. Pure data: what is returned is for the keeper to journal and to send; from the
+journalled entries the same incidents are made again.
 
 There is no group wait: all rules are judged at the same moment, so that pages which begin together stand in
 the same first message anyway.
@@ -38,7 +39,8 @@ class Incident:
     """Alerts of one run that belong together, in the order in which they fired.
 
     `id` is made of the first alert: `20261130T031205Z-TrainingStepStalled`. `told_t` is when the last
-    message went out, None before the first; `repeats` how many of them told only that it is still open.
+    message went out, None before the first; `repeats` how many of them told only that it is still open, and
+    `returns` how often an alert came back that had been told and was over.
     """
 
     id: str
@@ -48,6 +50,7 @@ class Incident:
     told_t: float | None = None
     closed_t: float | None = None
     repeats: int = 0
+    returns: int = 0
 
     @property
     def still_open(self) -> tuple[Alert, ...]:
@@ -78,6 +81,7 @@ class Incident:
             told_t=_moment(entry["told_t"]),
             closed_t=_moment(entry["closed_t"]),
             repeats=whole(entry.get("repeats", 0)),
+            returns=whole(entry.get("returns", 0)),
         )
 
 
@@ -96,7 +100,8 @@ class Action:
     @property
     def notification_id(self) -> str:
         """The same however often the same message is decided on, so that an outbox sends it once."""
-        numbers = {"update": f"-{len(self.incident.members)}", "repeat": f"-{self.incident.repeats}"}
+        named = len(self.incident.members) + self.incident.returns
+        numbers = {"update": f"-{named}", "repeat": f"-{self.incident.repeats}"}
         return f"{self.incident.id}-{self.kind}{numbers.get(self.kind, '')}"
 
 
@@ -143,7 +148,7 @@ class Incidents:
         incident = self._open.get(run)
         if transition.kind == "fired":
             incident = incident or Incident(_incident_id(alert, transition.t), run, transition.t, ())
-            self._keep(replace(incident, members=_with(incident.members, Member(alert))))
+            self._keep(_with(incident, transition, self.alerts.group_interval_s))
         elif incident is not None:
             members = tuple(
                 replace(member, resolved_t=transition.t) if member.alert.key == alert.key else member
@@ -179,9 +184,19 @@ def _incident_id(alert: Alert, t: float) -> str:
     return f"{datetime.fromtimestamp(t, UTC):%Y%m%dT%H%M%SZ}-{alert.name}"
 
 
-def _with(members: tuple[Member, ...], member: Member) -> tuple[Member, ...]:
-    """The members with one more. An alert that comes back takes its own place and is not told twice."""
+def _with(incident: Incident, fired: Transition, forgotten_s: float) -> Incident:
+    """The incident with one alert more. One that comes back takes its own place.
+
+    It is told twice only where it was over for as long as it takes until its end has been told elsewhere
+    (Alertmanager's group interval).
+    """
+    member, members = Member(fired.alert), incident.members
     for number, earlier in enumerate(members):
-        if earlier.alert.key == member.alert.key:
-            return (*members[:number], replace(member, told=earlier.told), *members[number + 1 :])
-    return (*members, member)
+        if earlier.alert.key != member.alert.key:
+            continue
+        over_s = 0.0 if earlier.resolved_t is None else fired.t - earlier.resolved_t
+        news = earlier.told and over_s >= forgotten_s
+        member = replace(member, told=earlier.told and not news)
+        members = (*members[:number], member, *members[number + 1 :])
+        return replace(incident, members=members, returns=incident.returns + news)
+    return replace(incident, members=(*members, member))

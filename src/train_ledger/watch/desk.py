@@ -24,6 +24,7 @@ from train_ledger.run_dir import RunDir
 from train_ledger.watch.book import Book
 from train_ledger.watch.hooks import Hooks
 from train_ledger.watch.messages import (
+    again_id,
     again_message,
     page_id,
     page_message,
@@ -36,8 +37,11 @@ from train_ledger.watch.recall import Place, Recall, as_place
 from train_ledger.watch.records import kept_picture, write_draft, write_records
 from train_ledger.watch.recovery_words import came_back
 from train_ledger.watch.respond import MOST_SAID, Answering, FirstAnswers, living, respond
+from train_ledger.watch.standing import standing_place, stands_again
 
 __all__ = ["Desk"]
+
+_STANDS = "TrainingStepStalled"
 
 
 class Desk:
@@ -74,7 +78,7 @@ class Desk:
 
     def attend(self, incident: Incident, state: RunState) -> None:
         """Find out about an open incident and page for it, each once; again where it stands still again."""
-        place = _place(state)
+        place = standing_place(state)
         if not self._is_answered(incident, place):
             self._answer(incident, place, state)
         self._page(incident, state)
@@ -99,7 +103,8 @@ class Desk:
         incident = action.incident.id
         if action.kind == "update":
             named = self._in_page.get(incident, frozenset())
-            joined = tuple(alert for alert in action.alerts if alert.key not in named)
+            apart = self._told_apart(action.incident, state)
+            joined = tuple(it for it in action.alerts if it.key not in named and it.name not in apart)
             if joined:  # what joined while the page waited for its verdict stands in it
                 found, told = self._found(action.incident), replace(action, alerts=joined)
                 self._messages.post(incident, update_message(self._config, self.run_name, told, found))
@@ -181,11 +186,19 @@ class Desk:
         place: Place | None,
         before: Collection[Place | None] | None,
     ) -> None:
-        if before is not None and place is not None and _stands_again(incident, state, before):
+        if before is not None and place is not None and stands_again(incident, state, before):
             found = self._found(incident)
             self._messages.post(
                 incident.id, again_message(self._config, self.run_name, incident, place, before, found)
             )
+
+    def _told_apart(self, incident: Incident, state: RunState) -> Collection[str]:
+        """The alerts of which `attend` says more: that the run stands still again, and where."""
+        place, before = standing_place(state), self._answered.get(incident.id)
+        if place is None or before is None:
+            return ()
+        again = place not in before and stands_again(incident, state, before)
+        return (_STANDS,) if again or self._messages.has(again_id(incident.id, place)) else ()
 
     def _note_findings(self, incident: str, place: Place | None, future: Future[FirstAnswers]) -> None:
         self._noted(incident, place)
@@ -228,18 +241,3 @@ class Desk:
         """The timeline of a draft ends with what was told."""
         if incident is not None and incident in self._answered:
             write_draft(self._run_dir, self._config, incident)
-
-
-def _stands_again(incident: Incident, state: RunState, before: Iterable[Place | None]) -> bool:
-    """Whether it stood still before, or somebody has restarted it since.
-
-    A run that comes to a stand by what it was paged for is told by its alerts, where anybody is to be told.
-    """
-    restarted = bool(state.attempts) and state.attempts[-1].started_t > incident.opened_t
-    return restarted or any(place is not None for place in before)
-
-
-def _place(state: RunState) -> Place | None:
-    """Where the run stands still; None while it goes on."""
-    stands = state.stalled_for_s > state.stall_threshold_s or state.state == "stopped"
-    return (state.attempt, state.step) if stands and not state.finished else None

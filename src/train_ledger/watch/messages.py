@@ -18,6 +18,7 @@ from train_ledger.watch.recall import Place
 from train_ledger.watch.recovery_words import recovery_in_words
 
 __all__ = [
+    "again_id",
     "again_message",
     "incident_of",
     "page_id",
@@ -80,6 +81,12 @@ def page_message(
     return _message(config, page_id(incident.id), title, body, "page", details)
 
 
+def again_id(incident: str, place: Place) -> str:
+    """The id of the message that the run stands still again, at this place."""
+    attempt, step = place
+    return f"{incident}-again-{attempt}-{step}"
+
+
 def again_message(
     config: Config,
     run: str,
@@ -101,7 +108,7 @@ def again_message(
     details = {"run": run, "incident": incident.id, "ranks": verdict.get("ranks", []) if verdict else []}
     body = [f"{run} went on and stands still again {where}.", *(_found(verdict) if verdict else ())]
     level = "page" if restarted else "record"
-    return _message(config, f"{incident.id}-again-{attempt}-{step}", title, body, level, details)
+    return _message(config, again_id(incident.id, place), title, body, level, details)
 
 
 def update_message(

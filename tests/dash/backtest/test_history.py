@@ -61,6 +61,17 @@ def test_what_comes_back_in_an_open_incident_is_not_told_again_but_known() -> No
     assert (again.fired_t, again.notified_t, again.known_t) == (T0 + 120, None, T0 + 120)
 
 
+def test_what_comes_back_an_hour_later_in_an_open_incident_is_told() -> None:
+    first, _, again = history(
+        (0, [("fired", GONE)]),
+        (400, [("fired", STALL)]),
+        (800, [("resolved", STALL)]),
+        (4400, [("fired", STALL)]),
+    )
+    assert first.notified_t == T0
+    assert (again.fired_t, again.notified_t, again.known_t) == (T0 + 4400, T0 + 4400, T0 + 4400)
+
+
 def test_what_joined_and_was_over_before_the_next_message_is_told_in_it() -> None:
     quiet: list[tuple[float, list[tuple[str, Alert]]]] = [(at_s, []) for at_s in range(60, 400, 60)]
     _, gone = history((0, [("fired", STALL)]), (30, [("fired", GONE)]), (45, [("resolved", GONE)]), *quiet)
