@@ -48,3 +48,13 @@ def test_what_was_not_seen_is_not_counted_as_nothing() -> None:
 def test_a_run_that_saves_at_youngs_interval_gains_nothing_from_it() -> None:
     saved = _saved(costs(ACCOUNTS, given=given("price=2")))
     assert saved["checkpoint"] == pytest.approx(0, abs=86_400 * 0.01)
+
+
+def test_a_stall_that_no_restart_ended_is_not_told_as_nothing_to_save() -> None:
+    stood = {**ACCOUNTS.seconds, "stalled": 612.0}
+    own = dataclasses.replace(ACCOUNTS, recoveries=(), interruptions=(), seconds=stood)
+    alert = next(it for it in costs(own).priorities if it.measure.startswith("alert"))
+    assert (alert.saved_s, alert.counted) == (
+        None,
+        "not told: it stood for 10 min 12 s, and no restart ended that",
+    )

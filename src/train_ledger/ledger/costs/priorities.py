@@ -13,6 +13,7 @@ from train_ledger.ledger.accounts.records import Accounts, Recovery
 from train_ledger.ledger.costs.figures import Figures
 from train_ledger.ledger.costs.recovery import hang_cost
 from train_ledger.ledger.costs.saving import saving_cost
+from train_ledger.render import duration
 
 __all__ = ["Priority", "is_hardware", "priorities"]
 
@@ -83,11 +84,12 @@ def _of_run(figures: Figures, accounts: Accounts) -> Iterable[_Row]:
     saving = saving_cost(figures)
     detect_s, decide_s = figures["detect"].value, figures["decide"].value
     late = [_beyond(it, "detect", detect_s) for it in own] + [_beyond(it, "decide", decide_s) for it in own]
-    yield (
-        *_ALERT,
-        _sum(late),
-        f"what {_recoveries(len(own))} took beyond {detect_s:.0f} s and {decide_s:.0f} s",
-    )
+    stalled_s = 0.0 if own else accounts.seconds.get("stalled", 0.0)
+    if stalled_s >= detect_s:
+        yield *_ALERT, None, f"not told: it stood for {duration(stalled_s)}, and no restart ended that"
+    else:
+        took = f"what {_recoveries(len(own))} took beyond {detect_s:.0f} s and {decide_s:.0f} s"
+        yield *_ALERT, _sum(late), took
     decided = [_part(it, "decide", decide_s) for it in failed]
     yield (
         *_EXCLUDE,

@@ -27,7 +27,7 @@ _BEHIND = 64
 _LONGEST = 4096
 _CLOCKS_S = 2.0
 _MATTERS_S = 60.0
-"""A line is written some seconds later than what it tells of; closer to the end than this nothing is decided."""
+"""A line is written some seconds later than what it tells of: what is closer than this decides nothing."""
 
 
 def with_latest_times(found: Iterable[Trouble], run_dir: RunDir) -> list[Trouble]:
