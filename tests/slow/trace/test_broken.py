@@ -356,3 +356,16 @@ def test_a_trace_of_hundreds_of_megabytes_in_little_memory(tmp_path: Path) -> No
     ).stdout.split()
     assert told[0] == "1"
     assert int(told[1]) < 500_000
+
+
+def test_steps_without_time_of_their_own_are_told(tmp_path: Path) -> None:
+    """Behind one of them another stream did earlier what was launched later; one is of the host alone."""
+    events: list[Event] = []
+    for number, start in enumerate((100, 300, 200, 500, None, 700, 800)):
+        at = 10.0 * number
+        events.append(step(number, at, at + 9))
+        if start is not None:
+            events += [launch(at + 1, at + 2, number + 1), kernel(start, start + 50, correlation=number + 1)]
+    found = broken_down(tmp_path, *events)
+    assert [it.step for it in found.ranks[0].steps] == [0, 2, 3, 5]
+    assert "2 of 7 marked steps have no time of their own on the GPU: neighbours have it" in remarks(found)

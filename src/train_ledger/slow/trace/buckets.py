@@ -70,7 +70,8 @@ HOST_PARTS = {
 }
 """What the host does in `cpu_launch`, the first that fits; "dispatch" is what remains."""
 
-_HOST_TO_DEVICE = "HtoD"
+_HOST_TO_DEVICE = ("HtoD", "HostToDevice", "M2D")
+"""In the names of copies from the host, as Kineto calls them on CUDA, older ROCm and XPU."""
 
 
 OTHER_PARTS = ("copies", "dependency", "kernel_gaps", "graph", "unexplained")
@@ -183,7 +184,7 @@ def _copies_of_data(trace: Trace, launched: Launching, host: HostTime, copies: I
     data = host.of(Doing.DATA)
     if not len(data):
         return nothing()
-    names = [number for number, name in enumerate(trace.names) if _HOST_TO_DEVICE in name]
+    names = [number for number, name in enumerate(trace.names) if any(it in name for it in _HOST_TO_DEVICE)]
     place = np.searchsorted(data[:, 0], launched.at, side="right") - 1
     fetched = launched.is_known & (place >= 0) & (launched.at < data[place.clip(min=0), 1])
     return both(copies, _of(trace, fetched & np.isin(trace.gpu.name, names)))

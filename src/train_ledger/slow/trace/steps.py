@@ -71,7 +71,15 @@ def windows(trace: Trace, launched: Launching, *, annotation: str = "", with_las
     if with_last or not found:
         found.append(last)
     kept = tuple(window for window in found if window.length_ns > 0)
-    return Cut(kept, remark, _astray(trace, launched, marks, kept))
+    without_time = len(marks) - len(begins) + len(found) - len(kept)
+    remarks = filter(None, (remark, _of_merged(without_time, len(marks))))
+    return Cut(kept, "; ".join(remarks), _astray(trace, launched, marks, kept))
+
+
+def _of_merged(steps: int, marked: int) -> str:
+    if not steps:
+        return ""
+    return f"{steps} of {marked} marked steps have no time of their own on the GPU: neighbours have it"
 
 
 def _periods(trace: Trace, starts: Sequence[int], *, with_last: bool) -> Cut:

@@ -62,6 +62,7 @@ def test_categories_of_all_profilers(cat: str, kind: Category) -> None:
         ("cudaMemcpyAsync", Doing.NOTHING),
         ("cudaStreamSynchronize", Doing.SYNC),
         ("CheckpointFunctionBackward", Doing.RECOMPUTE),
+        ("<built-in function collect>", Doing.GARBAGE_COLLECTION),
         ("torch/utils/checkpoint.py(1112): unpack_hook", Doing.RECOMPUTE),
         ("torch/distributed/checkpoint/state_dict_saver.py(80): save", Doing.CHECKPOINT_SAVE),
         ("autograd::engine::evaluate_function: MmBackward0", Doing.BACKWARD),
@@ -75,7 +76,7 @@ PARTS = [
     "enumerate(DataLoader)#", "DataLoader_x.__next__", "dataloader.py(9): ", "__next__", "_next_data",
     "get_batch", "next_batch", "fetching_batch", "data_loading", "load_batch", "save_checkpoint",
     "distributed/checkpoint/a.py(3): ", "save", "async_save", "checkpoint_save", "serialization.py(3): save",
-    "gc.collect", "gc:", "garbage collection", "built-in method collect", "cudaMalloc", "hipFreeAsync",
+    "gc.collect", "gc:", "garbage collection", "built-in function collect", "cudaMalloc", "hipFreeAsync",
     "cuMemMap", "cuCtxSynchronize", "cudaStreamSynchronize", "aten::item", "aten::_local_scalar_dense",
     "hipMemcpy", "CheckpointFunctionBackward", "checkpoint.py(3): recompute_fn", "recompute",
     "autograd::engine::evaluate_function", "torch/autograd/__init__.py(3): backward", "nccl:recv",
@@ -84,8 +85,8 @@ PARTS = [
 KERNELS = [
     "ncclDevKernel", "nccl:", "RCCL", "mscclKernel", "nvshmem", "oneccl", "hccl", "xccl", "nvls_", "gemm",
     "all2all_kernel", "cross_device_reduce", "custom_all_reduce", "custom_allreduce", "multimem_all",
-    "symm_mem", "two_shot_all", "one_shot_all", "deep_ep", "internode::", "intranode::", "all_reduce_kernel",
-    "allgather_kernel", "reduce_scatter_kernel", "alltoall_kernel", "all_to_all_kernel", "sendrecv_kernel",
+    "symm_mem", "two_shot_all", "one_shot_all", "deep_ep", "internode::", "intranode::", "userbuffers",
+    "all_reduce_kernel", "allgather_kernel", "reduce_scatter_kernel", "alltoall_kernel", "all_to_all_kernel", "sendrecv_kernel",
     "send_recv_kernel", " ",
 ]  # fmt: skip
 

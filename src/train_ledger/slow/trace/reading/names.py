@@ -85,15 +85,15 @@ def category(name: str) -> Category:
 _COMMUNICATION = re.compile(
     r"nccl(?:dev)?kernel|nccl:|nccl_|ncclsym|rccl|msccl|nvshmem|oneccl|hccl|xccl|nvls_|"
     r"cross_device_reduce|custom_all_?reduce|multimem_all|symm_mem|two_shot_all|one_shot_all|all2all_kernel|"
-    r"deep_ep|internode::|intranode::|\b(?:all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|send_?recv)_kernel",
+    r"deep_ep|internode::|intranode::|userbuffers|\b(?:all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|send_?recv)_kernel",
     re.IGNORECASE,
 )
 
 
 _COMMUNICATION_STEMS = (
     "ccl", "nvshmem", "nvls_", "cross_device", "custom_all", "multimem", "symm_mem", "two_shot", "one_shot",
-    "all2all", "deep_ep", "internode::", "intranode::", "reduce_kernel", "gather_kernel", "scatter_kernel",
-    "all_kernel", "toall_kernel", "recv_kernel",
+    "all2all", "deep_ep", "internode::", "intranode::", "userbuffers", "reduce_kernel", "gather_kernel",
+    "scatter_kernel", "all_kernel", "toall_kernel", "recv_kernel",
 )  # fmt: skip
 
 
@@ -133,7 +133,7 @@ _WORDS: tuple[tuple[Doing, tuple[str, ...]], ...] = (
     ),
     (
         Doing.GARBAGE_COLLECTION,
-        (r"gc\.collect|^gc:", r"garbage.?collection", r"built-in method collect\b"),
+        (r"gc\.collect|^gc:", r"garbage.?collection", r"built-in (?:method|function) collect\b"),
     ),
     (
         Doing.ALLOCATOR,
@@ -186,8 +186,8 @@ def doing(name: str) -> Doing:
 _PREFIXES = ("cuda", "hip", "cu")
 _STEMS = (
     "dataloader", "_batch", "data_loading", "checkpoint", "serialization.py", "gc.", "gc:", "garbage",
-    "method collect", "aten::item", "_local_scalar_dense", "recompute", "evaluate_function",
-    "autograd/__init__", "recv", "p2p_communication",
+    "method collect", "function collect", "aten::item", "_local_scalar_dense", "recompute",
+    "evaluate_function", "autograd/__init__", "recv", "p2p_communication",
 )  # fmt: skip
 """One of these is in every name that a pattern fits: of a hundred thousand names few are worth a search."""
 
