@@ -86,8 +86,8 @@ KERNELS = [
     "ncclDevKernel", "nccl:", "RCCL", "mscclKernel", "nvshmem", "oneccl", "hccl", "xccl", "nvls_", "gemm",
     "all2all_kernel", "cross_device_reduce", "custom_all_reduce", "custom_allreduce", "multimem_all",
     "symm_mem", "two_shot_all", "one_shot_all", "deep_ep", "internode::", "intranode::", "userbuffers",
-    "all_reduce_kernel", "allgather_kernel", "reduce_scatter_kernel", "alltoall_kernel", "all_to_all_kernel", "sendrecv_kernel",
-    "send_recv_kernel", " ",
+    "all_reduce_kernel", "allgather_kernel", "reduce_scatter_kernel", "alltoall_kernel", "all_to_all_kernel",
+    "sendrecv_kernel", "send_recv_kernel", " ",
 ]  # fmt: skip
 
 

@@ -85,7 +85,8 @@ def category(name: str) -> Category:
 _COMMUNICATION = re.compile(
     r"nccl(?:dev)?kernel|nccl:|nccl_|ncclsym|rccl|msccl|nvshmem|oneccl|hccl|xccl|nvls_|"
     r"cross_device_reduce|custom_all_?reduce|multimem_all|symm_mem|two_shot_all|one_shot_all|all2all_kernel|"
-    r"deep_ep|internode::|intranode::|userbuffers|\b(?:all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|send_?recv)_kernel",
+    r"deep_ep|internode::|intranode::|userbuffers|"
+    r"\b(?:all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|send_?recv)_kernel",
     re.IGNORECASE,
 )
 
