@@ -230,3 +230,75 @@ def test_a_note_of_nobody_is_somebodys(run):
 def test_an_alert_that_another_one_explains_is_told_to_have_woken_nobody(run):
     write(run, *an_incident(), {**an_incident()[0], "inhibited": True})
     assert "fired (page, but another alert explains it): r42: no step" in postmortem(run, Config())
+
+
+def verdict(name, t, place, **found):
+    told = Diagnosis("stalled", **{"cause": "hang.host", "confidence": "high", **found})
+    return {"t": t, "kind": "verdict", "incident": name, "place": place, "diagnosis": to_json(told)}
+
+
+def test_an_incident_of_two_matters_tells_both_and_is_counted_from_the_first(run):
+    alert, opened, *_ = an_incident()
+    first = {
+        "ranks": (3,),
+        "hosts": ("node001",),
+        "since_step": 41,
+        "since_t": T,
+        "evidence": ("in its loader",),
+    }
+    second = {
+        "cause": "hang.rank_died",
+        "ranks": (6,),
+        "hosts": ("node002",),
+        "since_step": 55,
+        "since_t": T + 700,
+        "evidence": ("killed (SIGKILL)",),
+    }
+    again = {
+        "t": T + 720,
+        "kind": "alert_fired",
+        "incident": "i1",
+        "alert": "TrainingStepStalled",
+        "level": "page",
+    }
+    write(
+        run,
+        alert,
+        opened,
+        verdict("i1", T + 95, [0, 41], cause="unknown", since_step=41, since_t=T),
+        verdict("i1", T + 99, [0, 41], **first),
+        again,
+        verdict("i1", T + 730, [1, 55], **second),
+        {"t": T + 1000, "kind": "incident_closed", "incident": "i1"},
+    )
+    draft = drafted(run, Config())
+    assert draft.title == (
+        "2027-01-15 r42 hung at step 41 (rank 3 on node001), "
+        "then hang.rank_died at step 55 (rank 6 on node002)"
+    )
+    causes = next(part for part in draft.parts if part.heading == "Root cause").lines
+    assert causes[0].startswith("hang.host: ")
+    assert "in its loader" in causes
+    also = next(number for number, line in enumerate(causes) if line.startswith("also in this incident"))
+    assert causes[also].startswith("also in this incident at step 55: hang.rank_died: ")
+    assert causes[also + 1] == "killed (SIGKILL)"
+    assert draft.split.stood_t == T
+    assert draft.loss.impact.wall_s == 1000
+    assert [it.text for it in draft.timeline if "last step completed" in it.text] == [
+        "last step completed (step 41)"
+    ]
+
+
+def test_what_was_not_known_at_the_first_place_and_is_at_the_next_is_the_cause(run):
+    alert, opened, *_ = an_incident()
+    write(
+        run,
+        alert,
+        opened,
+        verdict("i1", T + 95, [0, 41], cause="unknown", confidence="low", since_step=41, since_t=T),
+        verdict("i1", T + 730, [1, 41], ranks=(6,), since_step=41, since_t=T + 650),
+    )
+    draft = drafted(run, Config())
+    assert "hung at step 41 (rank 6)" in draft.title
+    assert "then" not in draft.title
+    assert draft.split.stood_t == T

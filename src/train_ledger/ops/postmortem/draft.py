@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from train_ledger import answer
 from train_ledger.answer import Diagnosis
 from train_ledger.config import Config
 from train_ledger.ledger.accounts import PARTS, Accounts, Recovery
@@ -20,13 +19,14 @@ from train_ledger.ops.postmortem.afterwards import with_verdict
 from train_ledger.ops.postmortem.detection import Detection, detection
 from train_ledger.ops.postmortem.improvements import does_not_add_up, to_improve, went_well
 from train_ledger.ops.postmortem.incident import Incident, incident_of
-from train_ledger.ops.postmortem.journal_moments import accused, journal_moments, note_moments
+from train_ledger.ops.postmortem.journal_moments import journal_moments, note_moments
 from train_ledger.ops.postmortem.loss import Loss, loss
-from train_ledger.ops.postmortem.moment import Moment, day, in_order
+from train_ledger.ops.postmortem.moment import Moment, in_order
+from train_ledger.ops.postmortem.root_cause import root_cause, title_of
 from train_ledger.ops.postmortem.split import Split, split
 from train_ledger.ops.postmortem.stretch import Window
 from train_ledger.ops.postmortem.witnesses import Witnesses, witnesses_of
-from train_ledger.render import duration, moment
+from train_ledger.render import duration
 from train_ledger.run_dir import RunDir
 
 __all__ = ["Part", "Postmortem", "postmortem"]
@@ -101,7 +101,7 @@ def postmortem(
     material = _material(run_dir, config, found, own_notes, accounts, recovery, witnesses)
     return Postmortem(
         incident=found.id,
-        title=_title(material),
+        title=title_of(material.incident, material.run_name, material.verdict, material.timeline),
         timeline=material.timeline,
         parts=tuple(_parts(material)),
         loss=material.loss,
@@ -127,7 +127,8 @@ def _material(
     step_time_s = accounts.step_time_s if accounts else None
     noticed = detection(incident, recovery.stood_t, step_time_s, config.alerts)
     told = [*journal_moments(incident), *note_moments(notes), *witnesses.moments]
-    timeline = tuple(in_order([*_marks(recovery, verdict, incident.verdict_line, witnesses), *told]))
+    began = incident.began_with or verdict
+    timeline = tuple(in_order([*_marks(recovery, began, incident.verdict_line, witnesses), *told]))
     return _Material(
         incident=incident,
         run_name=run_dir.name_in(run),
@@ -157,7 +158,8 @@ def _witnesses(run_dir: RunDir, config: Config, incident: Incident, recovery: Sp
     if begin is None:
         return Witnesses(not_read=("signals and logs: no entry says when it was",))
     ends = [t for t in (recovery.over_t, incident.last_t) if t is not None]
-    ranks = incident.verdict.ranks[:_MOST_RANKS] if incident.verdict else ()
+    named = (it for it in (incident.verdict, *incident.others) if it is not None)
+    ranks = tuple(dict.fromkeys(rank for it in named for rank in it.ranks))[:_MOST_RANKS]
     window = Window(begin - _BEFORE_S, max([begin, *ends]) + _AFTER_S, begin, ranks)
     return witnesses_of(run_dir, window, config.xid)
 
@@ -183,20 +185,9 @@ def _marks(recovery: Split, verdict: Diagnosis, line: int | None, witnesses: Wit
             yield Moment(each.over_t, "the step once reached was passed", "the accounts", by)
 
 
-def _title(it: _Material) -> str:
-    verdict = it.verdict
-    hung = verdict.cause.startswith("hang.") or "TrainingStepStalled" in it.incident.alerts
-    where = f" at step {verdict.since_step:,}" if verdict.since_step is not None else ""
-    xid = next((m.xid for m in it.timeline if m.xid is not None and m.pages), None)
-    by_hardware = verdict.cause.startswith("hardware.")
-    cause = f", XID {xid}" if by_hardware and xid is not None else f", {verdict.cause}" if by_hardware else ""
-    what = "hung" if hung else "was in trouble"
-    return f"{day(it.incident.opened_t)} {it.run_name} {what}{where} ({accused(verdict)}{cause})"
-
-
 def _parts(it: _Material) -> Iterable[Part]:
     yield Part("Impact", tuple(it.loss.told(it.split)), _back(it))
-    yield Part("Root cause", tuple(_cause(it.verdict, it.incident.found_at)), ("why it could happen",))
+    yield Part("Root cause", tuple(root_cause(it.incident, it.verdict)), ("why it could happen",))
     yield Part("Detection", tuple(it.detection.told()) or ("not known: no record says since when",))
     yield Part("Recovery", tuple(_recovery(it)))
     wrong = tuple(does_not_add_up(it.split, it.step_time_s))
@@ -212,16 +203,6 @@ def _back(it: _Material) -> tuple[str, ...]:
     if it.split.whole_s is not None or it.incident.went_on_t(it.split.stood_t) is not None:
         return ()
     return ("minutes until the run was back at its step, and steps done again",)
-
-
-def _cause(verdict: Diagnosis, found_at: float | None) -> Iterable[str]:
-    meaning = answer.CAUSES.get(verdict.cause, "not a known code")
-    yield f"{verdict.cause}: {meaning}; confidence {verdict.confidence}"
-    if found_at is not None:
-        yield f"found by this draft, as known at {moment(found_at)}: no first answers were taken at the time"
-    yield from verdict.evidence
-    yield from (f"ruled out: {it.cause} – {it.by}" for it in verdict.ruled_out)
-    yield from (f"not observed: {line}" for line in verdict.not_observed)
 
 
 def _recovery(it: _Material) -> Iterable[str]:

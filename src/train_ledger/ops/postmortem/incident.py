@@ -11,7 +11,15 @@ from train_ledger.ledger import journal
 from train_ledger.ops.journal_values import Taker, moment
 from train_ledger.run_dir import RunDir, RunDirError
 
-__all__ = ["Entry", "Happened", "Incident", "all_incidents", "incident_of", "latest_incident"]
+__all__ = [
+    "Entry",
+    "Happened",
+    "Incident",
+    "Matter",
+    "all_incidents",
+    "incident_of",
+    "latest_incident",
+]
 
 Entry = Mapping[str, Any]
 _Numbered = tuple[int, Entry]
@@ -19,6 +27,7 @@ _OF_THE_RUN = ("state_changed", "recovered")
 _MOST_NAMED = 5
 _SHOWN = 120
 _STANDS = ("stalled", "escalated")
+_NOTHING = ("none", "unknown")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +39,18 @@ class Happened:
     entry: Entry
     line: int
     verdict: Diagnosis | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Matter:
+    """What was found of the run at one place, where it stood or, at no place, while it went on.
+
+    The last verdict is taken: what was found while it was looked at again is nearest the truth.
+    """
+
+    verdict: Diagnosis
+    line: int
+    has_place: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +70,46 @@ class Incident:
     found_at: float | None = None
 
     @property
+    def matters(self) -> tuple[Matter, ...]:
+        """One for each place of which there is a verdict, in the order of the first of each."""
+        found: dict[str, Matter] = {}
+        for it in self.happened:
+            if it.verdict is not None:
+                place = it.entry.get("place")
+                found[str(place)] = Matter(it.verdict, it.line, place is not None)
+        return tuple(found.values())
+
+    @property
     def verdict(self) -> Diagnosis | None:
-        """The last one: what was found while it was looked at again is nearest the truth."""
-        return next((it.verdict for it in reversed(self.happened) if it.verdict), self.found_later)
+        """Of the first matter of which the cause is known; where it is of none, of the last."""
+        return self._told.verdict if self._told else self.found_later
 
     @property
     def verdict_line(self) -> int | None:
         """The line of the journal in which it stands."""
-        return next((it.line for it in reversed(self.happened) if it.verdict), None)
+        return self._told.line if self._told else None
+
+    @property
+    def _told(self) -> Matter | None:
+        known = (it for it in self.matters if it.verdict.cause not in _NOTHING)
+        return next(known, self.matters[-1] if self.matters else None)
+
+    @property
+    def began_with(self) -> Diagnosis | None:
+        """Of the first place at which it stood: since when and at which step the incident began."""
+        stood = (it.verdict for it in self.matters if it.has_place)
+        return next(stood, self.verdict)
+
+    @property
+    def others(self) -> tuple[Diagnosis, ...]:
+        """What was found besides at other places, where it is another cause or of other ranks."""
+        named = {(it.cause, it.ranks) for it in (self.verdict,) if it is not None}
+        found: list[Diagnosis] = []
+        for it in self.matters:
+            if it.verdict.cause not in _NOTHING and (it.verdict.cause, it.verdict.ranks) not in named:
+                named.add((it.verdict.cause, it.verdict.ranks))
+                found.append(it.verdict)
+        return tuple(found)
 
     @property
     def opened_t(self) -> float | None:

@@ -78,8 +78,8 @@ class Split:
 
 def split(incident: Incident, notes: Iterable[Note], accounts: Accounts | None) -> Split:
     """The marks of an incident and what lies between them."""
-    verdict = incident.verdict
-    found_t = verdict.since_t if verdict else None
+    began = incident.began_with
+    found_t = began.since_t if began else None
     own = _recoveries(incident, found_t, accounts)
     stood_t = found_t if found_t is not None else _interrupted_t(incident, own, accounts)
     told = _told(incident, notes, stood_t)
