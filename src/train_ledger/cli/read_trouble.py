@@ -132,6 +132,8 @@ def _said(it: Incident) -> str:
     said = [str(details[name]) for name in ("op", "why", "text") if details.get(name)]
     if isinstance(absent := details.get("ranks_in_group"), list):
         said.append(f"{ranks_in_brief(absent)} of the group did not come")
+    if isinstance(unfinished := details.get("ranks_unfinished"), list):
+        said.append(f"{ranks_in_brief(unfinished)} of the group came and did not finish")
     if raised := _type_and_message(it):
         said.append(_cut(raised, _LONGEST_SAID))
     elif it.first.fault == "signal":

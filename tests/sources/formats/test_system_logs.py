@@ -154,6 +154,64 @@ Other Failures:
     ]
 
 
+@pytest.mark.parametrize(
+    ("one", "other"), [("0: ", "1: "), (" 3: ", "12: "), ("node-1: ", "node-2: "), ("", "7: ")]
+)
+def test_tables_of_several_agents_woven_into_each_other(one: str, other: str) -> None:
+    def table(front: str, rank: int, pid: int, code: int) -> list[str]:
+        return [
+            f"{front}Root Cause (first observed failure):",
+            f"{front}[0]:",
+            f"{front}  time      : 2026-02-03_04:05:0{rank}",
+            f"{front}  host      : host-{rank}",
+            f"{front}  rank      : {rank} (local_rank: 0)",
+            f"{front}  exitcode  : {code} (pid: {pid})",
+        ]
+
+    woven = zip(table(one, 2, 41, 1), table(other, 8, 42, -9), strict=True)
+    told = facts_of([line for pair in woven for line in pair])
+    assert [(it.rank, it.host, it.details["pid"], it.details["exit_code"]) for it in told] == [
+        (2, "host-2", 41, 1),
+        (8, "host-8", 42, -9),
+    ]
+    assert all(it.details["root"] for it in told)
+
+
+def test_a_store_that_cannot_be_reached_is_a_lost_peer() -> None:
+    fault = fault_of(
+        [
+            "Traceback (most recent call last):",
+            '  File "/opt/venv/bin/torchrun", line 8, in <module>',
+            "torch.distributed.elastic.rendezvous.api.RendezvousConnectionError: The connection has failed.",
+        ]
+    )
+    assert (fault.fault, fault.details["what"]) == ("nccl_error", "peer_gone")
+
+
+def test_how_far_each_rank_came_by_the_report_of_a_desync() -> None:
+    told = facts_of(
+        [
+            "[rank0]:[E203 04:05:06.5 ProcessGroupNCCL.cpp:9] ",
+            "\t - [0] Timeout at collective: ALLREDUCE, #12",
+            "\t - To our best knowledge, the lagging/dead/mismatched ranks that caused the desync are:",
+            "\t   - [3] joined but didn't finish collective #11 (count from 1)",
+            "\t     [1, 5] finished collective #11, but didn't join collective #12 (count from 1)",
+            "\t - To our best knowledge, ranks [6] are the lagging ranks that caused this timeout. They never"
+            " joined any collectives",
+            "\t     [0, 1, 2] started ALLREDUCE",
+        ]
+    )
+    assert [it.fault for it in told] == ["desync"] * 3
+    assert told[0].details == {"what": "unfinished", "seq": 11, "ranks_unfinished": [3]}
+    assert told[1].details == {"what": "absent", "seq": 12, "ranks_in_group": [1, 5]}
+    assert told[2].details == {"what": "absent", "ranks_in_group": [6]}
+
+
+def test_barriers_that_miss_other_ranks_are_two() -> None:
+    lines = [f"RuntimeError: Rank {it} failed to pass monitoredBarrier in 2000 ms" for it in (1, 4, 1)]
+    assert [it.details["ranks_in_group"] for it in facts_of(lines)] == [[1], [4]]
+
+
 def test_the_name_of_the_signal_behind_the_code_changes_nothing() -> None:
     facts = facts_of(TABLE.format(code=-9, name=" (SIGKILL)"))
     assert [it.details.get("number") for it in facts] == [15, 9]
@@ -239,6 +297,27 @@ def test_a_want_of_device_memory_in_all_its_wordings(said: str) -> None:
         assert told["local_gpu"] == 3
         assert (told["tried_bytes"], told["capacity_bytes"]) == (2 << 30, 79 << 30)
         assert told["free_bytes"] == 3 << 29
+
+
+def test_what_to_do_if_memory_runs_out_is_prose() -> None:
+    assert facts_of("If you see CUDA out of memory errors, lower the batch size\n") == []
+
+
+@pytest.mark.parametrize(
+    "said", ["in: <function _Connection.__del__ at 0x7f>", "while calling deallocator <function f at 0x7f>:"]
+)
+def test_an_exception_that_python_ignores_is_no_trouble(said: str) -> None:
+    (event,) = facts_of(
+        [
+            f"Exception ignored {said}",
+            "Traceback (most recent call last):",
+            '  File "/usr/lib/python3.11/multiprocessing/connection.py", line 137, in __del__',
+            "OSError: [Errno 9] Bad file descriptor",
+        ]
+    )
+    assert isinstance(event, Event)
+    assert (event.name, event.details["type"], event.details["fatal"]) == ("exception", "OSError", False)
+    assert "<function" in event.details["ignored_in"]
 
 
 def test_one_exception_of_many_ranks_without_a_name_is_told_once() -> None:
@@ -347,6 +426,30 @@ def test_what_an_error_of_nccl_means_stands_in_the_next_line_and_is_none_of_its_
 
 def test_a_warning_of_nccl_that_is_no_trouble_is_none() -> None:
     assert facts_of("gpu-a:41:77 [3] graph/xml.cc:12 NCCL WARN No NVLink topology file is given") == []
+
+
+@pytest.mark.parametrize(
+    "what", ["Failed to open libibverbs.so[.1]", "NET/Plugin : Failed to find ncclPlugin_v9 symbol."]
+)
+def test_what_nccl_goes_on_without_is_no_trouble(what: str) -> None:
+    assert facts_of(f"n7:41:42 [0] misc/wrap.cc:9 NCCL WARN {what}\n") == []
+
+
+@pytest.mark.parametrize(
+    ("line", "kind", "message"),
+    [
+        ("RuntimeError: HIP error: unspecified launch failure", "HIP error", "unspecified launch failure"),
+        (
+            "Memory access fault by GPU node-3 (Agent handle: 0x1) on address 0x2. Reason: Unknown.",
+            "Memory access fault",
+            "by GPU node-3 (Agent handle: 0x1) on address 0x2. Reason: Unknown.",
+        ),
+        ("HW Exception by GPU node-1 reason :GPU Hang", "HW Exception", "by GPU node-1 reason :GPU Hang"),
+    ],
+)
+def test_an_error_of_rocm_that_no_traceback_tells(line: str, kind: str, message: str) -> None:
+    fault = fault_of(line)
+    assert (fault.fault, fault.details) == ("exception", {"type": kind, "message": message})
 
 
 def test_the_error_file_of_a_rank() -> None:

@@ -78,3 +78,8 @@ def test_a_host_may_be_called_as_a_program_is() -> None:
 def test_a_rank_with_its_name_in_front_is_of_no_host() -> None:
     line = read_line(b"[rank:3]: step 3")
     assert (line.text, line.rank, line.host) == ("step 3", 3, None)
+
+
+def test_a_task_of_mpirun_is_no_rank() -> None:
+    line = read_line(b"[1,3]<stdout>: step 3 loss 2.5")
+    assert (line.text, line.rank) == ("step 3 loss 2.5", None)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import json
+import lzma
 import math
 import os
 import time
@@ -409,6 +411,26 @@ def test_what_is_no_text_and_what_is_no_file_is_told(tmp_path: Path) -> None:
         "pipe": "is no regular file",
         "gone": "no such file or directory",
     }
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (lzma.compress(b"loss 2.5\n" * 400), "is packed with xz; unpack it first (xz -d)"),
+        (bz2.compress(b"loss 2.5\n" * 400), "is packed with bzip2; unpack it first (bzip2 -d)"),
+        (b"\x28\xb5\x2f\xfdanything", "is packed with zstd; unpack it first (zstd -d)"),
+        (
+            "step 10 loss 2.5\n".encode("utf-16-le"),
+            "is UTF-16; make it UTF-8 first (iconv -f UTF-16LE -t UTF-8)",
+        ),
+    ],
+)
+def test_what_to_do_with_a_log_that_is_packed_or_of_wide_characters(
+    tmp_path: Path, content: bytes, why: str
+) -> None:
+    (tmp_path / "train.log").write_bytes(content)
+    _, (file,) = read(tmp_path)
+    assert file.not_read == why
 
 
 def test_colours_and_progress_bars_hide_nothing() -> None:

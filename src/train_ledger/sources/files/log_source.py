@@ -28,6 +28,15 @@ _QUIET_S = 0.2
 _HANDED = re.compile(r"/(?:dev|proc/self)/fd/(\d{1,6})\Z")
 _MAGIC = b"\x1f\x8b"
 _HEAD_BYTES = 4096
+_PACKED = (
+    (re.compile(rb"\x28\xb5\x2f\xfd"), "zstd", "zstd -d"),
+    (re.compile(rb"\xfd7zXZ\0"), "xz", "xz -d"),
+    (re.compile(rb"BZh[1-9]1AY&SY"), "bzip2", "bzip2 -d"),
+    (re.compile(rb"PK\x03\x04"), "zip", "unzip"),
+)
+"""By the first bytes, what packed a file, and what unpacks it."""
+_WIDE = re.compile(rb"(?:[\t\n\r -~]\0){16}")
+"""Characters of two bytes each, as UTF-16 writes them."""
 _HOLE = re.compile(rb"\A\0+|\0+\Z|\0{16,}")
 
 
@@ -110,7 +119,14 @@ def why_no_text(head: bytes) -> str | None:
     head = head[:_HEAD_BYTES]
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "is UTF-16; make it UTF-8 first (iconv -f UTF-16 -t UTF-8)"
-    return "is no text" if b"\0" in _HOLE.sub(b"", head) else None
+    for magic, name, command in _PACKED:
+        if magic.match(head):
+            return f"is packed with {name}; unpack it first ({command})"
+    if b"\0" not in _HOLE.sub(b"", head):
+        return None
+    if _WIDE.match(head):
+        return "is UTF-16; make it UTF-8 first (iconv -f UTF-16LE -t UTF-8)"
+    return "is no text"
 
 
 def _is_pipe(file: object) -> bool:

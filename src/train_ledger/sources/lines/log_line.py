@@ -4,8 +4,8 @@ Launchers and shells put ranks and hosts in front of lines, loggers put times th
 Every reader of log lines wants the text, and what the front says: the global rank from `[rank3]:` (torch,
 and torchrun with its prefix template), the local one from `[default3]:` (torchrun --tee), rank and host from
 `[node-07:3]:`, the host from `node-07: ` (pdsh), the time from `[E328 00:21:12.920872216` (glog; it has
-neither year nor zone) or from what Docker and Kubernetes put there. The number of `3: ` (srun -l) is a
-task's, which may be a rank or a node's: it is taken off and not used.
+neither year nor zone) or from what Docker and Kubernetes put there. The numbers of `3: ` (srun -l) and of
+`[1,3]<stdout>:` (mpirun) are a task's, which may be a rank or a node's: they are taken off and not used.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ _IN_BRACKETS = tuple(
     re.compile(pattern)
     for pattern in (
         r"\[(?:rank|[Rr]ank:)(?P<rank>\d{1,7})\]:?[ ]?",
+        r"\[\d{1,9},\d{1,7}\]<std(?:out|err|diag)>:[ ]?",
         r"\[default(?P<local_rank>\d{1,4})\]:[ ]?",
         rf"\[{_NO_HOST}"
         r"(?P<host>[A-Za-z][\w.-]{0,80}):(?P<rank>\d{1,7})\](?::[ ]?|[ ](?=\[))",

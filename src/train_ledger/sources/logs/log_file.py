@@ -29,7 +29,7 @@ _WANTED = re.compile(
 ).search
 _COARSE = (
     b"CCL",
-    b"Exception in thread ",
+    b"Exception i",
     b"ecorder",
     b"dump signal",
     b"TORCH_",

@@ -25,6 +25,8 @@ Kind = Literal[
     "store_gone",
     "mismatch",
     "barrier",
+    "absent",
+    "unfinished",
     "peer_gone",
     "gloo_timeout",
 ]
@@ -47,8 +49,9 @@ class Said:
 
     `rank` is global (from the line's front or the file), `rank_in_group` counts within `group`, the group's
     name ("0" is the default group; `desc` where printed). `last_enqueued`, `last_started`, `last_completed`
-    are sequence numbers in that group. `others` are ranks within the group that the line names. `text` is a
-    file (dump_*), or "NAME=value" (setting).
+    are sequence numbers in that group. `others` are ranks within the group that the line names: of `absent`
+    those that did not come to the collective, of `unfinished` those that came and did not finish it. `text`
+    is a file (dump_*), or "NAME=value" (setting).
     """
 
     kind: Kind

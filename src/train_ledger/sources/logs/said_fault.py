@@ -14,6 +14,8 @@ _FAULTS: dict[Kind, str] = {
     "stuck": "watchdog_timeout",
     "mismatch": "desync",
     "barrier": "desync",
+    "absent": "desync",
+    "unfinished": "desync",
     "peer_gone": "nccl_error",
     "store_gone": "nccl_error",
 }

@@ -75,41 +75,58 @@ def place_of(path: PurePath) -> LogPlace:
     )
 
 
-_FIELD = re.compile(r"\s*(time|host|rank|exitcode)\s*: (\S{1,255})(?: \((?:local_rank|pid): (\d{1,10})\))?")
+_FRONT = r"(?P<front>\s{0,8}\d{1,6}: |[A-Za-z0-9][\w.-]{0,80}: |)"
+"""What srun -l or pdsh puts in front; the tables of several agents may be woven into each other."""
+_HEAD = re.compile(rf"{_FRONT}(?P<head>(?:Other )?Failures:|Root Cause)")
+_FIELD = re.compile(
+    rf"{_FRONT}\s{{0,8}}(?P<name>time|host|rank|exitcode)\s{{0,12}}: (?P<value>\S{{1,255}})"
+    r"(?: \((?:local_rank|pid): (?P<number>\d{1,10})\))?"
+)
+_MOST_TABLES = 4096
+
+
+class _Table:
+    """What was read of one agent's table since its last entry was complete."""
+
+    def __init__(self) -> None:
+        self.root = False
+        self.host: str | None = None
+        self.rank: int | None = None
+        self.local_rank: int | None = None
+        self.t: float | None = None
+
+    def field(self, name: str, value: str, number: int | None, source: str) -> Ended | None:
+        """The entry that the field completes."""
+        if name == "time":
+            self.t = log_time(value.replace("_", " "))
+        elif name == "host":
+            self.host = value
+        elif name == "rank":
+            self.rank = int(value) if value.isdecimal() and len(value) < 8 else None
+            self.local_rank = number
+        elif self.rank is not None and number is not None and re.fullmatch(r"-?\d{1,9}", value):
+            rank, self.rank = self.rank, None
+            return Ended(rank, int(value), self.host, self.root, source, number, self.local_rank, self.t)
+        return None
 
 
 class Epilogue:
-    """Reads the agent's table of failures line by line; `ended` holds what is complete."""
+    """Reads the agents' tables of failures line by line; `ended` holds what is complete."""
 
     def __init__(self) -> None:
         self.ended: list[Ended] = []
-        self._root = False
-        self._host: str | None = None
-        self._rank: int | None = None
-        self._local_rank: int | None = None
-        self._t: float | None = None
+        self._tables: dict[str, _Table] = {}
 
     def add(self, text: str, source: str = "") -> None:
-        if text.startswith(("Failures:", "Other Failures:")):
-            self._root = False
-        elif text.startswith("Root Cause"):
-            self._root = True
-        elif match := _FIELD.match(text):
-            number = int(match[3]) if match[3] else None
-            self._field(match[1], match[2], number, source)
+        if head := _HEAD.match(text):
+            self._table(head["front"]).root = head["head"] == "Root Cause"
+        elif field := _FIELD.match(text):
+            number = int(field["number"]) if field["number"] else None
+            ended = self._table(field["front"]).field(field["name"], field["value"], number, source)
+            if ended is not None:
+                self.ended.append(ended)
 
-    def _field(self, name: str, value: str, number: int | None, source: str) -> None:
-        if name == "time":
-            self._t = log_time(value.replace("_", " "))
-        elif name == "host":
-            self._host = value
-        elif name == "rank":
-            self._rank = int(value) if value.isdecimal() and len(value) < 8 else None
-            self._local_rank = number
-        elif self._rank is not None and number is not None and re.fullmatch(r"-?\d{1,9}", value):
-            self.ended.append(
-                Ended(
-                    self._rank, int(value), self._host, self._root, source, number, self._local_rank, self._t
-                )
-            )
-            self._rank = None
+    def _table(self, front: str) -> _Table:
+        if len(self._tables) >= _MOST_TABLES:
+            self._tables.clear()
+        return self._tables.setdefault(front.strip(), _Table())

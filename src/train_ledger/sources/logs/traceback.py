@@ -15,7 +15,11 @@ from train_ledger.sources.lines.log_line import LogLine
 
 __all__ = ["MARKS", "Raised", "Tracebacks"]
 
-MARKS: tuple[bytes, ...] = (b"Traceback (most recent call last)", b"Exception in thread ")
+MARKS: tuple[bytes, ...] = (
+    b"Traceback (most recent call last)",
+    b"Exception in thread ",
+    b"Exception ignored ",
+)
 
 _START = "Traceback (most recent call last)"
 _RAISED = re.compile(
@@ -27,6 +31,8 @@ _GLUED = ("]", "}", "^C")
 _LONGEST = 500
 _THREAD = re.compile(r"Exception in thread (.{1,200}?):?$")
 """What Python prints before the traceback of a thread that is not the main one."""
+_IGNORED = re.compile(r"Exception ignored (?:in|on|while)\b:? {0,2}(.{0,200}?):?$")
+"""What it prints before that of an exception that went nowhere: raised while something was cleaned up."""
 
 _FRONT = re.compile(r"([\w.-]{1,80}): ")
 _MOST_OPEN = 4096
@@ -44,7 +50,7 @@ class Raised:
 
     `frame` is the innermost of the user's own code, as printed; the outermost of all where there is none.
     `in_front` says that its rank stood in front of each line, `is_last` that hardly anything follows it,
-    `thread` which thread beside the main one it ended.
+    `thread` which thread beside the main one it ended, `ignored_in` in what Python itself passed over it.
     """
 
     exception: str
@@ -56,11 +62,17 @@ class Raised:
     in_front: bool = False
     is_last: bool = False
     thread: str | None = None
+    ignored_in: str | None = None
+
+    @property
+    def is_aside(self) -> bool:
+        """Whether it ended, if anything, something beside the training."""
+        return self.thread is not None or self.ignored_in is not None
 
     @property
     def ended_its_rank(self) -> bool:
-        """By its front, or because hardly anything follows; that of a thread ended none."""
-        return self.thread is None and (self.in_front or self.is_last)
+        """By its front, or because hardly anything follows; one aside ended none."""
+        return not self.is_aside and (self.in_front or self.is_last)
 
 
 _Key = tuple[str | None, int | None, int | None]
@@ -73,7 +85,7 @@ class Tracebacks:
         self._found: dict[_Key, tuple[int, Raised]] = {}
         self._open: dict[_Key, str | None] = {}
         self._hosts: set[str] = set()
-        self._threads: dict[_Key, str] = {}
+        self._asides: dict[_Key, dict[str, str]] = {}
 
     @property
     def wants_more(self) -> bool:
@@ -102,8 +114,8 @@ class Tracebacks:
         """One line, its number, and whether its rank stood in front; returns the exception it completes."""
         key = (line.host, line.rank, line.local_rank)
         text = line.text.rstrip()
-        if (thread := _THREAD.match(text)) is not None and len(self._threads) < _MOST_OPEN:
-            self._threads[key] = thread[1]
+        if text.startswith("Exception ") and (aside := _aside(text)) and len(self._asides) < _MOST_OPEN:
+            self._asides[key] = aside
             return None
         if _begins(text):
             if line.host is not None and len(self._hosts) < _MOST_HOSTS:
@@ -119,15 +131,23 @@ class Tracebacks:
             if call.startswith("File ") and (is_own or self._open[key] is None):
                 self._open[key] = call
             return None
-        frame, thread_name = self._open.pop(key), self._threads.pop(key, None)
+        frame, aside = self._open.pop(key), self._asides.pop(key, {})
         if (match := _RAISED.match(text)) is None:
             return None
         message = f": {match[2]}" if match[2] else ""
         exception = (match[1].rpartition(".")[2] + message)[:_LONGEST]
         raised = Raised(
-            exception, line.rank, line.local_rank, line.host, frame, source, in_front, thread=thread_name
+            exception,
+            line.rank,
+            line.local_rank,
+            line.host,
+            frame,
+            source,
+            in_front,
+            thread=aside.get("thread"),
+            ignored_in=aside.get("ignored_in"),
         )
-        if thread_name is None or key not in self._found:
+        if not raised.is_aside or key not in self._found:
             self._found[key] = (number, raised)
         return raised
 
@@ -136,10 +156,18 @@ class Tracebacks:
         if key not in self._found:
             return True
         before, it = self._found[key]
-        if it.thread is not None:
+        if it.is_aside:
             return True
         is_of_command = it.exception.startswith("CalledProcessError")
         return is_of_command or (not it.in_front and number - before > _CHAIN)
+
+
+def _aside(text: str) -> dict[str, str]:
+    """Of whom the next traceback is, where it is not of the training."""
+    if thread := _THREAD.match(text):
+        return {"thread": thread[1]}
+    ignored = _IGNORED.match(text)
+    return {"ignored_in": ignored[1]} if ignored else {}
 
 
 def _begins(text: str) -> bool:

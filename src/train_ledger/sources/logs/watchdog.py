@@ -1,9 +1,9 @@
 """What did the collective watchdog, the recorder's dump and the checks of collectives say in this line?
 
 The lines of ProcessGroupNCCL (and of what was made after it: XCCL, HCCL), of its heartbeat monitor, of the
-Flight Recorder's writer, of ProcessGroupWrapper (TORCH_DISTRIBUTED_DEBUG=DETAIL) and of gloo, in the
-wordings of torch 1.9 to 2.13. Two numbers in them are easily mixed up: `[rank4]:` in front is the global
-rank, `Rank 1]` inside is the rank within the process group. Sequence numbers count per group.
+Flight Recorder's writer and of gloo, in the wordings of torch 1.9 to 2.13; torch's checks of collectives are
+read by `collective_checks`. Two numbers are easily mixed up: `[rank4]:` in front is the global rank, and
+`Rank 1]` inside is the rank within the process group. Sequence numbers count per group.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from train_ledger.sources.lines.log_line import LogLine, read_line
-from train_ledger.sources.logs.said import Brought, Said
+from train_ledger.sources.logs.collective_checks import CHECK_MARKS, FIELD, said_by_checks, whole
+from train_ledger.sources.logs.said import Said
 
 __all__ = ["MARKS", "peer_gone", "said_by", "said_in"]
 
@@ -39,8 +40,7 @@ MARKS: tuple[bytes, ...] = (
     b"NCCL_ASYNC_ERROR_HANDLING",
     b"cannot write its dump",
     b"may not write there",
-    b"Detected mismatch between collectives",
-    b"monitoredBarrier",
+    *CHECK_MARKS,
     b"Connection closed by peer",
     b"Connection reset by peer",
     b"pair closure",
@@ -58,7 +58,6 @@ _WORK = re.compile(
 )
 _AT_WORK = re.compile(r"(?:Timeout at NCCL work|detected by watchdog at work(?: sequence id)?): (\d{1,18})")
 _LAST = re.compile(r"last (enqueued|started|completed)(?: NCCL)? work: (-?\d{1,18})", re.IGNORECASE)
-_FIELD = re.compile(r"(\w+(?:\(ms\))?)=(\[[^\]]{0,500}\]|[^,()\s]{1,80})")
 _ASKED = re.compile(
     r"Received a (?:dump signal|timeout signal|global timeout)|Observed flight recorder dump signal"
 )
@@ -89,14 +88,6 @@ _STORE = (
     "sendValue",
     "waitForInput",
 )
-_MISMATCH = re.compile(
-    r"Rank (\d{1,7}) is running collective: (?:CollectiveFingerPrint)?\(?(.{0,400}?)"
-    r"(?=TensorDeviceTypes|, but Rank|\)\)?\.|$)"
-)
-_BARRIER = re.compile(
-    r"Ranks? (\d{1,7}(?:, ?\d{1,7}){0,9999}) failed to pass monitoredBarrier in (\d{1,12}) ms"
-)
-_PASSED = re.compile(r"Rank (\d{1,7}) successfully reached monitoredBarrier")
 _PEER = re.compile(r"Connection (?:closed|reset) by (?:remote )?peer(?P<whom> \[)?|caused pair closure")
 _OF_COLLECTIVES = re.compile(r"gloo|pair\.cc|NCCL|c10d|Socket|Store|Read error|Application timeout")
 """Without one of these words, or whom it was connected to, the connection is another program's."""
@@ -136,15 +127,15 @@ def _group(text: str) -> tuple[int | None, str | None, str | None]:
 
 def _timeout(text: str, about: Said) -> Iterable[Said]:
     if match := _WORK.search(text):
-        fields = dict(_FIELD.findall(match[1]))
+        fields = dict(FIELD.findall(match[1]))
         yield replace(
             about,
             kind="timeout",
-            seq=_whole(fields.get("SeqNum")),
+            seq=whole(fields.get("SeqNum")),
             op=fields.get("OpType"),
-            numel_in=_whole(fields.get("NumelIn")),
-            numel_out=_whole(fields.get("NumelOut")),
-            timeout_ms=_whole(fields.get("Timeout(ms)")),
+            numel_in=whole(fields.get("NumelIn")),
+            numel_out=whole(fields.get("NumelOut")),
+            timeout_ms=whole(fields.get("Timeout(ms)")),
             ran_ms=int(match[2]),
         )
     elif at := _AT_WORK.search(text):
@@ -184,18 +175,6 @@ def _monitor(text: str, about: Said) -> Iterable[Said]:
         yield replace(about, kind="teardown")
 
 
-def _checks(text: str, about: Said) -> Iterable[Said]:
-    if "Detected mismatch between collectives" in text:
-        brought = tuple(_brought(match) for match in _MISMATCH.finditer(text))
-        if brought:
-            yield replace(about, kind="mismatch", rank_in_group=brought[0].rank, brought=brought)
-    elif barrier := _BARRIER.search(text):
-        ranks = tuple(int(it) for it in barrier[1].split(","))
-        yield replace(about, kind="barrier", rank_in_group=0, others=ranks, timeout_ms=int(barrier[2]))
-    elif passed := _PASSED.search(text):
-        yield replace(about, kind="barrier", rank_in_group=int(passed[1]))
-
-
 def _gloo(text: str, about: Said) -> Iterable[Said]:
     if match := _GLOO.search(text):
         yield replace(about, kind="gloo_timeout", op=match[2], timeout_ms=int(match[1]))
@@ -218,7 +197,7 @@ def peer_gone(text: str) -> bool:
 
 
 _Reader = Callable[[str, Said], Iterable[Said]]
-_READERS: tuple[_Reader, ...] = (_timeout, _dump, _settings, _monitor, _checks, _gloo)
+_READERS: tuple[_Reader, ...] = (_timeout, _dump, _settings, _monitor, said_by_checks, _gloo)
 
 
 def _with_last(said: Said, text: str) -> Said:
@@ -229,18 +208,3 @@ def _with_last(said: Said, text: str) -> Said:
         last_started=last.get("started"),
         last_completed=last.get("completed"),
     )
-
-
-def _brought(match: re.Match[str]) -> Brought:
-    fields = dict(_FIELD.findall(match[2]))
-    return Brought(
-        int(match[1]),
-        fields.get("OpType"),
-        _whole(fields.get("SequenceNumber")),
-        fields.get("TensorShape"),
-        fields.get("TensorDtypes"),
-    )
-
-
-def _whole(text: str | None) -> int | None:
-    return int(text) if text is not None and text.isascii() and text.isdigit() and len(text) < 19 else None

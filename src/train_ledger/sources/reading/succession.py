@@ -185,6 +185,15 @@ def _same(fact: Fault) -> tuple[object, ...]:
         return (bare,) if fact.rank is None else ((fact.fault, fact.rank, None, fact.attempt, work), bare)
     if fact.fault == "xid":
         return () if fact.t is None else ((fact.t, fact.host, details.get("pci"), details.get("text")),)
+    if fact.fault == "desync":
+        said = tuple(
+            map(
+                str, map(details.get, ("group", "rank_in_group", "ranks_in_group", "ranks_unfinished", "seq"))
+            )
+        )
+        return (
+            (fact.fault, fact.rank, fact.attempt, details.get("what"), *said, str(details.get("brought"))),
+        )
     named = (details.get("type"), details.get("message") or details.get("why"), details.get("exit_code"))
     process = (details.get("pid"), details.get("tasks"), details.get("number"), details.get("what"))
     return ((fact.fault, fact.rank, fact.host, fact.attempt, fact.step, process, named),)

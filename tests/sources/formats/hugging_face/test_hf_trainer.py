@@ -369,3 +369,11 @@ def test_hostile_lines_are_read_in_linear_time(text: str) -> None:
 @pytest.mark.parametrize("module", [hf_line, hf_log, hf_summary])
 def test_the_examples(module) -> None:
     assert doctest.testmod(module).failed == 0
+
+
+def test_a_record_and_a_bar_behind_the_number_of_a_task() -> None:
+    """srun -l writes it in front of each line; what is drawn over the line has none."""
+    line = "  3: {'loss': 1.5, 'epoch': 0.5}\r 50%|##5  | 6/12 [01:02<01:02, 10.3s/it]"
+    assert list(parts(line.partition("\r")[0])) == list(parts("{'loss': 1.5, 'epoch': 0.5}"))
+    assert list(parts("3:  50%|##5  | 6/12 [01:02<01:02, 10.3s/it]")) == list(parts(line.partition("\r")[2]))
+    assert list(parts("step 3: {'loss': 1.5, 'epoch': 0.5}")) == []

@@ -22,6 +22,8 @@ _PART = re.compile(
 )
 _ITEM = re.compile(r"'([^'\r\n]{1,80})': ?(?:'([^'\r\n]{0,200})'|([^,'\[\]]{1,64}))")
 _BEFORE = ("", ">>")
+_TASK = re.compile(r"\s{0,8}\d{1,6}: ")
+"""What srun -l puts in front."""
 _STAMP = re.compile(rf"\[?{TIME}\]?")
 """What `ts` and loggers put in front."""
 _AFTER = " \t\r\n{[0123456789\x1b"
@@ -52,7 +54,8 @@ def parts(text: str) -> Iterator[Bar | Printed | str]:
     Bar(done=6, total=12, elapsed_s=62.0)
     Printed(words={'loss': '1.5', 'epoch': '0.5'}, quoted=frozenset({'loss'}))
     """
-    place = 0
+    task = _TASK.match(text)
+    place = task.end() if task else 0
     for match in _PART.finditer(text):
         front, place = text[place : match.start()].strip(), match.end()
         if match["items"] is not None:

@@ -62,7 +62,7 @@ def _others(said: Said) -> dict[str, object]:
     """What a mismatch or a barrier names besides."""
     told: dict[str, object] = {"numel_in": said.numel_in, "numel_out": said.numel_out}
     if said.others:
-        told["ranks_in_group"] = list(said.others)
+        told["ranks_unfinished" if said.kind == "unfinished" else "ranks_in_group"] = list(said.others)
     if said.brought:
         told["brought"] = [{"rank_in_group": it.rank, "op": it.op, "seq": it.seq} for it in said.brought]
     return {key: value for key, value in told.items() if value is not None}

@@ -21,6 +21,7 @@ from train_ledger.sources.logs.watchdog import peer_gone
 __all__ = ["Exceptions", "named"]
 
 _OUT_OF_MEMORY = re.compile(r"(?:CUDA|HIP|XPU|NPU)(?: error:)? out of memory", re.IGNORECASE)
+_ERROR = re.compile(r"error\b", re.IGNORECASE)
 _TRIED = re.compile(r"Tried to allocate (\d{1,9}(?:\.\d{1,6})?) ?([KMGT]?i?B)")
 _GPU = re.compile(r"\bGPU (\d{1,3})\b")
 _CAPACITY = re.compile(
@@ -37,9 +38,16 @@ _WARNED = re.compile(
     r"NCCL WARN (?P<what>.{1,1000})"
 )
 _TROUBLE = re.compile(
-    r"error|fail|tim(?:ed|e) ?out|closed|refused|reset|unreachable|abort|mismatch|Bootstrap|vendor err",
+    r"error|fail|tim(?:ed|e) ?out|closed|refused|reset|unreachable|abort|mismatch|Bootstrap|vendor err"
+    r"|duplicate",
     re.IGNORECASE,
 )
+_WITHOUT = re.compile(r"Failed to (?:open|load|find) \S{0,200}(?:\.so\b|Plugin|symbol)", re.IGNORECASE)
+"""A library or a plugin that NCCL goes on without, by another way."""
+_OF_GPU = re.compile(
+    r"(?P<api>(?:CUDA|HIP) error): |(?P<driver>Memory access fault|HW Exception) (?=by GPU node-\d)"
+)
+"""What CUDA and HIP say, and what ROCm's driver prints before it aborts the process."""
 _SIGNALS = {
     "Segmentation fault": int(signal.SIGSEGV),
     "Aborted": int(signal.SIGABRT),
@@ -49,7 +57,9 @@ _SIGNALS = {
 }
 _OF_SHELL = {**_SIGNALS, "Killed": int(signal.SIGKILL), "Terminated": int(signal.SIGTERM)}
 _FATAL = re.compile(rf"Fatal Python error: ({'|'.join(_SIGNALS)})")
-_OF_LAUNCHER = ("ChildFailedError", "SignalException", "CalledProcessError", "RendezvousConnectionError")
+_OF_LAUNCHER = ("ChildFailedError", "SignalException", "CalledProcessError")
+_STORE_GONE = "RendezvousConnectionError"
+"""The agents' store cannot be reached: it never came, or its host ended before."""
 _ENDED = re.compile(
     r"\bline \d{1,6}:\s{1,8}(\d{1,10})\s{1,8}(Killed|Terminated|" + "|".join(_SIGNALS) + r")\b"
 )
@@ -71,6 +81,8 @@ class Exceptions:
         b"NCCL error",
         b"Error: A call",
         b"CUDA error: ",
+        b"HIP error: ",
+        b" by GPU node-",
         b"Fatal Python error: ",
         b": line ",
     )
@@ -130,8 +142,9 @@ def _of(raised: Raised, line: LogLine) -> Iterable[Fact]:
         **more,
     }
     told = {key: value for key, value in details.items() if value is not None}
-    if raised.thread is not None:  # beside the training, which goes on or says itself what ended it
-        told |= {"thread": raised.thread, "fatal": False}
+    if raised.is_aside:  # beside the training, which goes on or says itself what ended it
+        aside = {"thread": raised.thread, "ignored_in": raised.ignored_in, "fatal": False}
+        told |= {key: value for key, value in aside.items() if value is not None}
         t = math.nan if line.t is None else line.t
         yield Event(t, "exception", raised.rank, host=raised.host, source=raised.source, details=told)
         return
@@ -141,7 +154,7 @@ def _of(raised: Raised, line: LogLine) -> Iterable[Fact]:
 def _bare(line: LogLine, source: str) -> Iterable[Fault]:
     """A line that names its trouble without a traceback: C++ printed it, or a logger."""
     if warned := _warned(line.text):
-        if _TROUBLE.search(warned["what"]):
+        if _TROUBLE.search(warned["what"]) and not _WITHOUT.search(warned["what"]):
             details: dict[str, Any] = {
                 "message": warned["what"].strip()[:_LONGEST],
                 "local_gpu": int(warned["gpu"]),
@@ -172,10 +185,11 @@ def _signalled(line: LogLine, source: str, word: str, details: dict[str, Any]) -
 
 def _named(line: LogLine, source: str) -> Iterable[Fault]:
     code, more = named(line.text)
-    if code == "oom" and "tried_bytes" not in more and "error" not in line.text.lower():
+    if code == "oom" and "tried_bytes" not in more and not _ERROR.search(line.text):
         return  # prose: what to do if memory runs out
-    if "CUDA error: " in line.text and code == "exception":
-        more = {"type": "CUDA error", "message": line.text.partition("CUDA error: ")[2].strip()[:_LONGEST]}
+    if code == "exception" and (of_gpu := _OF_GPU.search(line.text)):
+        kind = of_gpu["api"] or of_gpu["driver"]
+        more = {"type": kind, "message": line.text[of_gpu.end() :].strip()[:_LONGEST]}
     if (code != "exception" or more) and "Watchdog caught" not in line.text:
         details: dict[str, Any] = {"message": line.text.strip()[:_LONGEST], **more}
         yield Fault(line.t, code, line.rank, host=line.host, source=source, details=details)
@@ -187,6 +201,8 @@ def named(text: str) -> tuple[str, Mapping[str, Any]]:
         return "oom", _memory(text)
     if "Watchdog caught collective" in text:
         return "watchdog_timeout", {}
+    if text.startswith(_STORE_GONE):
+        return "nccl_error", {"what": "peer_gone"}
     return ("nccl_error" if _NCCL.search(text) or peer_gone(text) else "exception"), {}
 
 

@@ -19,7 +19,7 @@ __all__ = ["Slurm"]
 
 _CANCELLED = re.compile(
     r"\*\*\* (?:STEP|JOB) (?P<job>[\w.+\[\]-]{1,40})(?: ON (?P<host>[\w.\[\],-]{1,255}))? CANCELLED AT "
-    rf"(?P<t>{TIME})(?: DUE TO (?P<why>[A-Za-z][A-Za-z _-]{{0,80}}?))?(?: \*\*\*|,|$)"
+    rf"(?P<t>{TIME})(?: DUE (?:TO|to) (?P<why>[A-Za-z][A-Za-z _-]{{0,80}}?))?(?: \*\*\*|,|$)"
 )
 _STEP_FAILED = re.compile(
     r"\*\*\* (?:STEP|JOB) (?P<job>[\w.+\[\]-]{1,40}) ON (?P<host>[\w.\[\],-]{1,255}) "
