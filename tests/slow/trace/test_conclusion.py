@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import pytest
 
 from train_ledger.slow.trace.buckets import BUCKETS, HOST_PARTS, OTHER_PARTS
@@ -12,7 +15,9 @@ MS = 1_000_000
 SOME = KernelDifference("gemm", 1.0, 2.0, 0.0, 1.0)
 
 
-def changed(latecomer: int | None = None, part: str = "", **by_ms: int) -> Changed:
+def changed(
+    latecomer: int | None = None, part: str = "", kernels: Sequence[KernelDifference] = (SOME,), **by_ms: int
+) -> Changed:
     """Steps of 100 ms of computation and what else each bucket has, which then changes by so much."""
     buckets = {name: BucketDifference(100 * MS, (100 + by_ms.get(name, 0)) * MS) for name in BUCKETS}
     window = BucketDifference(*(sum(getattr(it, side) for it in buckets.values()) for side in ("old", "new")))
@@ -21,7 +26,7 @@ def changed(latecomer: int | None = None, part: str = "", **by_ms: int) -> Chang
         {name: BucketDifference(0, most if name == part else 0) for name in names}
         for names in ((*HOST_PARTS, "dispatch"), OTHER_PARTS)
     )
-    return Changed(window, buckets, hosts, others, [SOME], latecomer)
+    return Changed(window, buckets, hosts, others, kernels, latecomer)
 
 
 @pytest.mark.parametrize(
@@ -68,3 +73,22 @@ def test_a_late_rank_that_computes_longer_is_named_and_not_its_kernels() -> None
     found = conclusion(changed(latecomer=5, compute=50, straggler=50))
     assert found.text.endswith("wait longer for a rank that comes late, rank 5")
     assert conclusion(changed(compute=60, straggler=50)).leading == "compute", "nobody is known to come late"
+
+
+def of_kernels(*by_length: float) -> str:
+    """What is said of kernels of 100 ns a step each, which become longer by so much."""
+    kernels = [KernelDifference(f"k{it:.0f}", 100, 100 + it, 0, it) for it in by_length]
+    return conclusion(changed(kernel_eff=90, kernels=sorted(kernels, key=lambda it: -abs(it.diff_ns)))).text
+
+
+def test_clocks_are_suspected_where_all_kernels_take_longer_and_not_where_one_does() -> None:
+    assert of_kernels(30, 32, 28, 2, 31, 30).endswith("clocks (heat, power), or another card")
+    assert of_kernels(90, 1, 1, 1, 1, 1).endswith("some kernels take longer, most of all k90")
+    assert of_kernels(-95, 90, 60, 2).endswith("most of all k90"), "and not what became shorter"
+
+
+def test_waiting_for_a_late_rank_is_not_ruled_out_by_the_trace_of_one() -> None:
+    one = changed(comm_exposed=90)
+    assert "late" not in conclusion(one).text
+    told = conclusion(replace(one, buckets={**one.buckets, "straggler": None})).text
+    assert told.endswith("or a rank that comes late: traces of all ranks, taken at once, tell")

@@ -13,6 +13,7 @@ __all__ = ["BucketDifference", "Changed", "Conclusion", "conclusion"]
 _SAME_SHARE = 0.01
 _LEADING_SHARE = 0.4
 _WELL_MATCHED = 0.8
+_ABOUT_AS_MUCH = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +121,8 @@ def _meaning(name: str, changed: Changed) -> str:
         return _OTHER_MEANINGS[_most(changed.other_parts)]
     if name in ("compute", "kernel_eff"):
         return _of_kernels([it for it in changed.kernels if it.is_compute])
+    if name == "comm_exposed" and changed.buckets.get("straggler") is None:
+        return f"{_MEANINGS[name]}, or a rank that comes late: traces of all ranks, taken at once, tell"
     if name == "straggler" and changed.latecomer is not None:
         return f"{_MEANINGS[name]}, rank {changed.latecomer}"
     return _MEANINGS[name]
@@ -132,10 +135,20 @@ def _most(parts: Mapping[str, BucketDifference]) -> str:
 def _of_kernels(kernels: Sequence[KernelDifference]) -> str:
     longer = sum(it.by_length_ns for it in kernels)
     more = sum(it.by_count_ns for it in kernels)
-    if longer > more:
-        slower = sum(it.old_ns for it in kernels if it.by_length_ns > 0)
-        known = sum(it.old_ns for it in kernels if it.new_ns)
-        if known and slower >= _WELL_MATCHED * known:
-            return "all kernels take longer: clocks (heat, power), or another card"
-        return f"some kernels take longer, most of all {kernels[0].name}"
-    return f"more kernels run than before, most of all {kernels[0].name}"
+    if longer <= more:
+        most = max(kernels, key=lambda it: it.by_count_ns, default=None)
+        return f"more kernels run than before, most of all {most.name if most else 'unnamed ones'}"
+    if _all_alike(kernels, longer):
+        return "all kernels take longer: clocks (heat, power), or another card"
+    return f"some kernels take longer, most of all {max(kernels, key=lambda it: it.by_length_ns).name}"
+
+
+def _all_alike(kernels: Sequence[KernelDifference], longer: float) -> bool:
+    """Whether nearly all of the time is of kernels that became longer by about the same part: of clocks."""
+    on_both = [it for it in kernels if it.old_ns and it.new_ns]
+    known = sum(it.old_ns for it in on_both)
+    if not known:
+        return False
+    usual = longer / known
+    alike = sum(it.old_ns for it in on_both if it.by_length_ns >= _ABOUT_AS_MUCH * usual * it.old_ns)
+    return alike >= _WELL_MATCHED * known
