@@ -128,3 +128,10 @@ def test_what_a_cluster_measured_is_taken_and_nothing_is_measured_anew(run_dir, 
     assert [it["verdict"] for it in told["items"][0]["checks"]] == ["pass", "pass", "pass"]
     assert "4 ranks over nccl on 4 hosts" in told["where"]
     assert "measured together at" in told["where"]
+
+
+def test_a_link_to_nowhere_is_no_run_that_could_be_made(tmp_path):
+    (tmp_path / "r42").symlink_to(tmp_path / "gone")
+    answer = run(tmp_path / "r42", "--only", "roster")
+    assert (answer.exit_code, answer.stdout) == (2, "")
+    assert answer.stderr == f"train-ledger: {tmp_path}/r42: there is no such run directory; check the path\n"

@@ -133,6 +133,21 @@ def test_one_of_several_that_cannot_be_read_is_named_and_the_others_are_reported
     assert [it["file"] for it in answer["unreadable"]] == [str(broken)]
 
 
+def test_a_slip_in_the_name_of_one_of_several_costs_the_others_nothing(run: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    told = _report(run, tmp_path / "r24", tmp_path / "file", "--since", "1d", *WHEN)
+    assert told.exit_code == 2
+    assert told.stdout.startswith("1 of 3 runs, 2 could not be read, 2027-01-16 to 2027-01-17: 2 alerts")
+    assert f"- {tmp_path}/r24: there is no such run directory; check the path" in told.stdout
+    assert f"- {tmp_path}/file: is a file, but a run directory is wanted" in told.stdout
+
+
+def test_where_nothing_is_known_of_a_run_nothing_is_called_fine(run: Path, tmp_path_factory: Any) -> None:
+    nothing = tmp_path_factory.mktemp("nothing")
+    assert _report(nothing, *WHEN).exit_code == 3
+    assert _report(nothing, run, *WHEN).exit_code == 0
+
+
 def test_where_none_can_be_read_nothing_is_said_of_them(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / name / "ledger" / "journal.jsonl").mkdir(parents=True)

@@ -152,7 +152,7 @@ def _place(run: Path | None) -> RunDir | None:
 
     if run is None:
         return None
-    if not run.exists():
+    if not os.path.lexists(run):
         if not run.absolute().parent.is_dir():
             raise BadInputError(f"{run}: there is no folder {run.parent}; check the path")
         run.mkdir(exist_ok=True)

@@ -40,7 +40,8 @@ def report(
 
     The alerts that woke nobody, by host: how often, how long, more or fewer than before; the pages; the
     effective training time and what the rest cost. From the journals, for the meeting once a week.
-    One of several runs that cannot be read is named, the others are reported on, and the exit status is 2.
+    One of several runs that is not there or cannot be read is named, the others are reported on, and the exit
+    status is 2; it is 3 where nothing is known of any of them.
 
     \b
     Example:
@@ -52,14 +53,13 @@ def report(
     from train_ledger.cli.output import show, show_report, write_document, write_page
     from train_ledger.ops.markdown import markdown_of
     from train_ledger.ops.weekly import report_of_weekly, weekly
-    from train_ledger.run_dir import RunDir
 
     until_t = time.time() if at is None else at
     since_t = _since(since, until_t)
-    folders = [RunDir.existing(run) for run in runs]
+    folders, missing = _existing(runs)
     _want_each_once(folders)
-    settings, unreadable = _with_settings(folders)
-    found = weekly(settings, since_t, until_t, unreadable)
+    settings, unusable = _with_settings(folders, is_alone=len(runs) == 1)
+    found = weekly(settings, since_t, until_t, (*missing, *unusable))
     told = report_of_weekly(found)
     title = str(runs[0]) if len(runs) == 1 else f"{len(runs)} runs"
     if output is not None:
@@ -70,10 +70,30 @@ def report(
         show(render.as_json(to_json(found)))
     elif output is None:
         show_report(told)
-    return ExitCode.BAD_INPUT if found.unreadable else ExitCode.NOTHING_WRONG
+    if found.unreadable:
+        return ExitCode.BAD_INPUT
+    return ExitCode.NOTHING_WRONG if found.is_known else ExitCode.CANNOT_TELL
 
 
-def _with_settings(folders: Sequence[RunDir]) -> tuple[list[tuple[RunDir, Config]], list[Unreadable]]:
+def _existing(runs: Sequence[Path]) -> tuple[list[RunDir], list[Unreadable]]:
+    """The folders of the runs, and those of several that are not there; raises RunDirError for one alone."""
+    from train_ledger.answer import Unreadable
+    from train_ledger.run_dir import RunDir, RunDirError
+
+    folders, missing = [], []
+    for run in runs:
+        try:
+            folders.append(RunDir.existing(run))
+        except RunDirError as error:
+            if len(runs) == 1:
+                raise
+            missing.append(Unreadable(str(run), str(error).removeprefix(f"{run}: ")))
+    return folders, missing
+
+
+def _with_settings(
+    folders: Sequence[RunDir], *, is_alone: bool
+) -> tuple[list[tuple[RunDir, Config]], list[Unreadable]]:
     """The runs with their configurations, and those of several whose configuration cannot be used."""
     from train_ledger import config
     from train_ledger.answer import Unreadable
@@ -83,7 +103,7 @@ def _with_settings(folders: Sequence[RunDir]) -> tuple[list[tuple[RunDir, Config
         try:
             runs.append((folder, config.load(folder)))
         except config.ConfigError as error:
-            if len(folders) == 1:
+            if is_alone:
                 raise
             unreadable.append(Unreadable(str(folder.path), str(error)))
     return runs, unreadable

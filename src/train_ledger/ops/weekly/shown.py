@@ -61,7 +61,7 @@ def _lost(runs: Sequence[RunWeek]) -> str:
 def _tone(weekly: Weekly) -> Tone:
     if any(run.matters for run in weekly.runs):
         return "trouble"
-    return "unsure" if weekly.unreadable else "fine"
+    return "fine" if weekly.is_known and not weekly.unreadable else "unsure"
 
 
 def _time(run: RunWeek) -> Iterable[tuple[str, str | None]]:

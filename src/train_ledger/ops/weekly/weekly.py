@@ -63,6 +63,11 @@ class Weekly:
     runs: tuple[RunWeek, ...]
     unreadable: tuple[Unreadable, ...] = ()
 
+    @property
+    def is_known(self) -> bool:
+        """Whether anything of that time is: somebody kept a whole journal, or a second is accounted for."""
+        return any(it.matters or it.effective is not None or not it.not_read for it in self.runs)
+
 
 def weekly(
     runs: Sequence[tuple[RunDir, Config]],
