@@ -26,17 +26,17 @@ def a_state(*ranks):
 
 
 class Ranks(threading.Thread):
-    """Answers dump requests as the ranks' monitors do."""
+    """Answers the request for `what` as the ranks' monitors do."""
 
-    def __init__(self, run, replies):
+    def __init__(self, run, replies, what="dump"):
         super().__init__(daemon=True)
-        self.run_dir, self.replies, self.asked = run, replies, None
+        self.run_dir, self.replies, self.what, self.asked = run, replies, what, None
         self.start()
 
     def run(self):
         deadline = time.monotonic() + 120
         while time.monotonic() < deadline:
-            for path in self.run_dir.requests.glob("*-dump.json"):
+            for path in self.run_dir.requests.glob(f"*-{self.what}.json"):
                 self.asked = json.loads(path.read_bytes())
                 for rank, reply in self.replies.items():
                     write_atomically(self.run_dir.reply(self.asked["id"], rank), json.dumps(reply).encode())
@@ -94,6 +94,22 @@ def test_stacks_are_taken_of_the_ranks_of_this_host(run):
     assert taken.stacked == (0,), taken.failed
     found, _ = stacks.read([run.stacks()])
     assert stacks.stand_of(found[0]).frame.function == "where_it_stands"
+
+
+def test_ranks_into_which_nobody_here_can_look_are_asked_where_they_stand(run):
+    """Of a job on many hosts a page would name the rank, and not the line of its code."""
+    config = Config(respond=Respond(on_page=("dump", "stacks"), dump_wait_s=2, stacks_wait_s=60))
+    unasked = {"ok": False, "error": "this process has not imported torch.distributed"}
+    Ranks(run, {0: {"ok": True}, 1: unasked, 2: {"ok": True}})
+    refused = {"ok": False, "error": "No space left on device"}
+    asking = Ranks(run, {0: {"ok": True}, 1: {"ok": True}, 2: refused}, "stacks")
+    state = a_state(RankState(0, host="n1", pid=7), RankState(1), RankState(2), RankState(3, host="n2"))
+    taken = collect(run, config, state, "i", threading.Event())
+    assert asking.asked == {"id": "i-stacks", "t": 1000.0, "do": "stacks", "ranks": [0, 1, 2]}
+    assert taken.stacked == (0, 1)
+    assert taken.failed["stacks", 2] == "No space left on device"
+    assert taken.failed["stacks", 3] == taken.failed["dump", 3]  # who is silent is not waited for twice
+    assert taken.took_s < 40
 
 
 def test_ranks_with_the_same_reason_are_told_together():

@@ -62,8 +62,10 @@ class AnswersNow:
             yield "dry run: no rank is left to ask"
         else:
             yield f"dry run: {ranks_in_words(self.asked)} would be asked for the Flight Recorder"
-            here = ranks_in_words(self.stacks) if self.stacks else "none: they run on other hosts"
-            yield f"dry run: stacks would be taken of {here}"
+            if self.stacks:
+                yield f"dry run: stacks would be taken of {ranks_in_words(self.stacks)}"
+            if others := [rank for rank in self.asked if rank not in self.stacks]:
+                yield f"dry run: {ranks_in_words(others)} would be asked for their stacks"
         for hook in self.hooks:
             yield hook.said
             if hook.does == "act":

@@ -1,8 +1,9 @@
 """What is done at once when a run hangs, before anybody is awake?
 
 The evidence of a hang vanishes with the job, so it is taken while the job lives: every rank's Flight
-Recorder by a request that the rank answers itself, its Python stacks from outside. Then the verdict. What
-did not answer in time is said, never waited for.
+Recorder by a request that the rank answers itself, its Python stacks from outside, or where nobody here can
+look into its process by such a request, too. Then the verdict. What did not answer in time is said, never
+waited for.
 """
 
 from __future__ import annotations
@@ -18,7 +19,14 @@ from train_ledger.config import Config
 from train_ledger.hang import stacks
 from train_ledger.ledger import RankState, RunState
 from train_ledger.ops import examine
-from train_ledger.ops.asking.collect import Asking, Dumps, await_dumps, request_dumps
+from train_ledger.ops.asking.collect import (
+    Asking,
+    Dumps,
+    await_dumps,
+    await_stacks,
+    request_dumps,
+    request_stacks,
+)
 from train_ledger.render import Picture, ranks_in_words
 from train_ledger.run_dir import RunDir
 
@@ -94,9 +102,37 @@ def collect(
     if "dump" in wanted:
         request_dumps(run_dir, asked, asking)
     stacked = _take_stacks(run_dir, config, state.attempt, asked, failed) if "stacks" in wanted else ()
-    dumps = await_dumps(run_dir, asked, asking) if "dump" in wanted else Dumps({}, {})
-    failed.update({("dump", rank): why for rank, why in dumps.failed.items()})
-    return Collected(tuple(sorted(dumps.by)), stacked, failed, time.monotonic() - started)
+    dumps = await_dumps(run_dir, asked, asking) if "dump" in wanted else None
+    failed.update({("dump", rank): why for rank, why in (dumps.failed if dumps else {}).items()})
+    if "stacks" in wanted:
+        others = [it for it in asked if it.rank not in stacked]
+        by_request = Asking(f"{request}-stacks", state.t, config.respond.stacks_wait_s, ending)
+        stacked = (*stacked, *_ask_for_stacks(run_dir, others, by_request, dumps, failed))
+    dumped = tuple(sorted(dumps.by)) if dumps else ()
+    return Collected(dumped, tuple(sorted(stacked)), failed, time.monotonic() - started)
+
+
+def _ask_for_stacks(
+    run_dir: RunDir,
+    ranks: list[RankState],
+    asking: Asking,
+    dumps: Dumps | None,
+    failed: dict[tuple[str, int], str],
+) -> Iterable[int]:
+    """Of ranks on other hosts, and of those here that a debugger could not look into: by their monitors.
+
+    Whose monitor has not answered for a dump is not waited for once more.
+    """
+    asked = [it for it in ranks if dumps is None or it.rank not in dumps.silent]
+    if asked:
+        request_stacks(run_dir, asked, asking)
+    told = await_stacks(run_dir, asked, asking)
+    for it in ranks:
+        if it.rank in told.by:
+            failed.pop(("stacks", it.rank), None)
+        elif why := told.failed.get(it.rank) or (dumps.failed.get(it.rank) if dumps else None):
+            failed.setdefault(("stacks", it.rank), why)
+    return told.by
 
 
 def living(state: RunState) -> list[RankState]:

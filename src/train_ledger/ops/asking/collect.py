@@ -27,7 +27,15 @@ from train_ledger.run_dir import RunDir, parsed_json, read_small, write_atomical
 from train_ledger.sources.processes.process import RankPlace
 from train_ledger.sources.processes.rank_processes import variables_of
 
-__all__ = ["Asking", "Dumps", "await_dumps", "collect_dumps", "request_dumps"]
+__all__ = [
+    "Asking",
+    "Dumps",
+    "await_dumps",
+    "await_stacks",
+    "collect_dumps",
+    "request_dumps",
+    "request_stacks",
+]
 
 _LOOK_EVERY_S = 0.1
 _GRACE_S = 3.0
@@ -62,10 +70,11 @@ class Asking:
 
 @dataclass(frozen=True, slots=True)
 class Dumps:
-    """Who left a dump and by which way, and who did not, why; all by rank."""
+    """Who left a dump and by which way, and who did not, why; all by rank. `silent` did not answer at all."""
 
     by: Mapping[int, str]
     failed: Mapping[int, str]
+    silent: frozenset[int] = frozenset()
 
 
 def collect_dumps(run_dir: RunDir, ranks: Iterable[Rank], asking: Asking) -> Dumps:
@@ -78,11 +87,11 @@ def collect_dumps(run_dir: RunDir, ranks: Iterable[Rank], asking: Asking) -> Dum
 def await_dumps(run_dir: RunDir, ranks: Iterable[Rank], asking: Asking) -> Dumps:
     """The second half: wait for those who were asked by `request_dumps`, then ask the silent otherwise."""
     asked = list(ranks)
-    by, failed = _await(run_dir, asking, asked)
+    by, failed, unheard = _await(run_dir, asking, asked)
     here = socket.gethostname()
     silent = [it for it in asked if it.rank in failed and it.host in (None, here)]
     if asking.ending.is_set():
-        return Dumps(by, failed)
+        return Dumps(by, failed, unheard)
     for it in silent:
         if it.pid is not None and it.host == here and not psutil.pid_exists(it.pid):
             failed[it.rank] = _GONE.format(pid=it.pid)
@@ -93,17 +102,33 @@ def await_dumps(run_dir: RunDir, ranks: Iterable[Rank], asking: Asking) -> Dumps
             else:
                 failed[it.rank] += why
     _ask_pipes(run_dir, asking, [it for it in silent if it.rank not in by], by, failed)
-    return Dumps(by, {rank: why for rank, why in failed.items() if rank not in by})
+    return Dumps(by, {rank: why for rank, why in failed.items() if rank not in by}, unheard)
 
 
 def request_dumps(run_dir: RunDir, ranks: Iterable[Rank], asking: Asking) -> None:
     """The first half of `collect_dumps`: put the request where the ranks look for one."""
-    wanted = {"id": asking.request_id, "t": asking.t, "do": "dump", "ranks": [it.rank for it in ranks]}
+    _request(run_dir, ranks, asking, "dump")
+
+
+def request_stacks(run_dir: RunDir, ranks: Iterable[Rank], asking: Asking) -> None:
+    """Have ranks write down where they stand, which no debugger on this host could look at."""
+    _request(run_dir, ranks, asking, "stacks")
+
+
+def await_stacks(run_dir: RunDir, ranks: Iterable[Rank], asking: Asking) -> Dumps:
+    """Who of those that were asked by `request_stacks` wrote their stacks, and who did not, why."""
+    return Dumps(*_await(run_dir, asking, ranks))
+
+
+def _request(run_dir: RunDir, ranks: Iterable[Rank], asking: Asking, do: str) -> None:
+    wanted = {"id": asking.request_id, "t": asking.t, "do": do, "ranks": [it.rank for it in ranks]}
     write_atomically(run_dir.request(asking.request_id), json.dumps(wanted).encode() + b"\n")
 
 
-def _await(run_dir: RunDir, asking: Asking, ranks: Iterable[Rank]) -> tuple[dict[int, str], dict[int, str]]:
-    """Who answered that it dumped, and why the others did not."""
+def _await(
+    run_dir: RunDir, asking: Asking, ranks: Iterable[Rank]
+) -> tuple[dict[int, str], dict[int, str], frozenset[int]]:
+    """Who answered that it has done it, why the others have not, and which of them did not answer."""
     waiting = {it.rank for it in ranks}
     most = len(waiting) / 2
     by: dict[int, str] = {}
@@ -126,7 +151,7 @@ def _await(run_dir: RunDir, asking: Asking, ranks: Iterable[Rank]) -> tuple[dict
     waited_s = time.monotonic() - started
     silent = f"no answer in {waited_s:.0f} s: no thread of it runs, or no monitor"
     failed.update(dict.fromkeys(sorted(waiting), silent))
-    return by, failed
+    return by, failed, frozenset(waiting)
 
 
 def _replies(
