@@ -1,6 +1,7 @@
 import json
 import os
 import pickle
+import shutil
 import socket
 from dataclasses import replace
 
@@ -417,3 +418,22 @@ def test_the_odd_one_by_its_stack_has_what_usually_lies_behind_its_place(tmp_pat
     found = at_its_end(made)
     assert (found.cause, found.ranks) == ("hang.host", (5,))
     assert any(line.startswith("suspected: its data loader") for line in found.evidence)
+
+
+@pytest.mark.parametrize(
+    ("of_rank_5", "of_others", "cause", "ranks"),
+    [
+        (("_try_get_data", "torch/utils/data/dataloader.py", 1200), "all_reduce", "hang.host", (5,)),
+        (None, "all_reduce", "unknown", ()),
+        (None, "init_process_group", "hang.init", ()),
+    ],
+    ids=["the odd one", "all in a collective", "all in set-up"],
+)
+def test_stacks_of_a_job_of_which_nothing_else_is_known(tmp_path, of_rank_5, of_others, cause, ranks):
+    made = fleet.write(tmp_path / "run", fault="hang", culprit=5, hosts=2, ranks_per_host=4)
+    for folder in (made.run_dir.signals, made.run_dir.hardware, made.run_dir.comm_traces()):
+        shutil.rmtree(folder, ignore_errors=True)
+    others = (of_others, "torch/distributed/distributed_c10d.py", 3252)
+    put_stacks(made, lambda rank: [of_rank_5 or others if rank == 5 else others, ("main", "train.py", 88)])
+    found = at_its_end(made)
+    assert (found.cause, found.ranks) == (cause, ranks)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from train_ledger.config import Config
@@ -52,8 +53,12 @@ class Seen:
     @property
     def has_dumps(self) -> bool:
         """Whether there is a file in the folder of this attempt's Flight Recorder dumps."""
-        folder = self.run_dir.comm_traces(self.state.attempt)
-        return folder.is_dir() and any(it.is_file() for it in folder.iterdir())
+        return _holds_files(self.run_dir.comm_traces(self.state.attempt))
+
+    @property
+    def has_stacks(self) -> bool:
+        """Whether there is a file in the folder of this attempt's stacks."""
+        return _holds_files(self.run_dir.stacks(self.state.attempt))
 
     @property
     def world(self) -> frozenset[int]:
@@ -73,6 +78,10 @@ class Seen:
         """What came before this is of an earlier incident."""
         stands = self.stands_since_t
         return None if stands is None else stands - _SLACK_S
+
+
+def _holds_files(folder: Path) -> bool:
+    return folder.is_dir() and any(it.is_file() for it in folder.iterdir())
 
 
 def look_at_run(run_dir: RunDir, config: Config, at: float | None, state: RunState | None) -> Seen:

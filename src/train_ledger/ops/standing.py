@@ -34,7 +34,7 @@ _LONG_S = 1800.0
 
 def of_standing(seen: Seen) -> Found | None:
     """It stands, or has ended: who did not come, and what came before."""
-    return _stands(seen, _told(seen)) if seen.is_hung or _has_dumps_alone(seen) else None
+    return _stands(seen, _told(seen)) if seen.is_hung or _has_dumps_or_stacks_alone(seen) else None
 
 
 def of_fallen(seen: Seen) -> Found | None:
@@ -123,9 +123,9 @@ def _over(seen: Seen, told: Told) -> frozenset[str]:
     return frozenset(os.path.normpath(seen.run_dir.path / it) for it in places)
 
 
-def _has_dumps_alone(seen: Seen) -> bool:
-    """Dumps of a job of which nothing else is known: it hung, or nobody would have dumped."""
-    return not seen.state.ranks and seen.has_dumps
+def _has_dumps_or_stacks_alone(seen: Seen) -> bool:
+    """Of a job of which nothing else is known: it hung, or nobody would have taken them."""
+    return not seen.state.ranks and (seen.has_dumps or seen.has_stacks)
 
 
 def _reproducible(diagnosis: Diagnosis, seen: Seen) -> Diagnosis:

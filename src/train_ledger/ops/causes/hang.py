@@ -126,8 +126,10 @@ def _without_a_finding(evidence: HangEvidence, state: RunState) -> tuple[str, tu
 
 
 def _sets_up(evidence: HangEvidence, state: RunState) -> bool:
+    """Where no rank tells that it has made no step yet, a collective may as well be one of training."""
     if evidence.standing:
-        return set(evidence.standing.values()) <= {"set_up", "collective"}
+        places = set(evidence.standing.values())
+        return places <= {"set_up", "collective"} and ("set_up" in places or bool(state.ranks))
     return bool(state.ranks) and all(it.phase == "start_up" for it in state.ranks.values())
 
 
