@@ -49,6 +49,15 @@ def test_another_rank_or_another_cause_than_the_planted_fails():
         assert told(fault_checks(job(), Launched(True), named))["slow a rank"] == "fail"
 
 
+def test_where_so_many_want_each_core_that_nobody_stands_out_it_is_not_possible_and_says_why():
+    busy = told(fault_checks(job(), Launched(True), SlowFound("none", (), 6.5)))
+    assert busy["slow a rank"] == "not_possible"
+    assert "not here now, because 6.5 processes want each core" in busy.said("slow a rank")
+    for load, named in ((0.9, ()), (None, ()), (6.5, (1,))):
+        found = told(fault_checks(job(), Launched(True), SlowFound("slow.communication", named, load)))
+        assert found["slow a rank"] == "fail"
+
+
 def test_a_job_that_is_not_brought_back_fails_and_the_reason_is_told():
     found = told(fault_checks({}, Launched(False, said="Connection refused"), None))
     assert (found["kill a rank"], found["slow a rank"]) == ("fail", "not_possible")

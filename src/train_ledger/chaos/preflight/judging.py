@@ -113,7 +113,8 @@ class Judging:
         slow = None
         if any(it.slow is not None for it in figures.values()):
             found = look_at(RunDir(folder / "run"), Config())
-            slow = room.SlowFound(found.cause, found.ranks)
+            load = os.getloadavg()[0] / (os.cpu_count() or 1) if figures is self._found.local else None
+            slow = room.SlowFound(found.cause, found.ranks, load)
         yield from room.fault_checks(figures, self._found.launched, slow)
 
     def _recorder(self) -> Iterator[Check]:

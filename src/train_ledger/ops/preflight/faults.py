@@ -15,6 +15,8 @@ OWN_STORE_VARIABLE = "TORCH_DISABLE_SHARE_RDZV_TCP_STORE"
 """Of torch's c10d rendezvous: 1 has the agent keep its store to itself, so that each attempt makes one."""
 
 _FEWEST_TO_COMPARE = 3
+_BUSY = 2.5
+"""Processes for each core beyond which it is the kernel that chooses who is slow; the drill's own are fewer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +34,15 @@ class Launched:
 
 @dataclass(frozen=True, slots=True)
 class SlowFound:
-    """What `train-ledger slow` says of the job in which one rank was made slow."""
+    """What `train-ledger slow` says of the job in which one rank was made slow.
+
+    `load_per_core` is how many processes wanted each core of this machine then, None where the job ran
+    elsewhere.
+    """
 
     cause: str
     ranks: tuple[int, ...]
+    load_per_core: float | None = None
 
 
 def fault_checks(
@@ -77,6 +84,12 @@ def _slow(figures: Mapping[int, RankFigures], slow: SlowFound | None) -> Check:
         return not_possible(name, why, "see the check before this one")
     if slow.cause.startswith("slow.straggler") and slow.ranks == (planted,):
         return passed(name, f"rank {planted} was made slow, and named: {slow.cause}")
+    if not slow.ranks and (slow.load_per_core or 0.0) > _BUSY:
+        why = (
+            f"not here now, because {slow.load_per_core:.1f} processes want each core: every rank waits for its "
+            f"turn, and rank {planted}, which was made slow, does not stand out"
+        )
+        return not_possible(name, why, "try again on a quiet machine")
     named = ranks_in_brief(slow.ranks) if slow.ranks else "nobody"
     said = f"rank {planted} was made slow, and named was {named} ({slow.cause})"
     return failed(name, said, "other programs on these cores hide it: try again on a quiet machine")
