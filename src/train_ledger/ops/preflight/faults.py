@@ -16,7 +16,7 @@ OWN_STORE_VARIABLE = "TORCH_DISABLE_SHARE_RDZV_TCP_STORE"
 
 _FEWEST_TO_COMPARE = 3
 _BUSY = 2.5
-"""Processes for each core beyond which it is the kernel that chooses who is slow; the drill's own are fewer."""
+"""Processes for each core beyond which the kernel chooses who is slow; the drill's own are fewer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +86,8 @@ def _slow(figures: Mapping[int, RankFigures], slow: SlowFound | None) -> Check:
         return passed(name, f"rank {planted} was made slow, and named: {slow.cause}")
     if not slow.ranks and (slow.load_per_core or 0.0) > _BUSY:
         why = (
-            f"not here now, because {slow.load_per_core:.1f} processes want each core: every rank waits for its "
-            f"turn, and rank {planted}, which was made slow, does not stand out"
+            f"not here now, because {slow.load_per_core:.1f} processes want each core: every rank waits for "
+            f"its turn, and rank {planted}, which was made slow, does not stand out"
         )
         return not_possible(name, why, "try again on a quiet machine")
     named = ranks_in_brief(slow.ranks) if slow.ranks else "nobody"
