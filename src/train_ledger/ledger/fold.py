@@ -189,7 +189,8 @@ class Fold:
         by_logs = not self._speakers.ranks_speak and ranks.by_logs
         tellers = step_tellers(here) if by_logs else here
         step, last_step_t = step_clock(tellers)
-        limit = stall_limit(here, {rank for rank, _ in tellers}, step, last_step_t, alerts)
+        began_t = attempts[-1].started_t if attempts else None
+        limit = stall_limit(here, {rank for rank, _ in tellers}, step, last_step_t, began_t, alerts)
         folded = ranks.attempts.get(current)
         world_size = (folded.world_size if folded else None) or self._world_size
         gpus, ports = self._hardware_shown(world_size, leads)

@@ -3,7 +3,8 @@
 Outside the phases that take long by nature: max(floor, factor × the usual time between two steps). While such
 a phase is open on any rank that has come as far as the run, the phase's limit, since in synchronous training
 all others wait for that rank; a rank that hangs outside of them raises nothing. A phase that ended is over:
-the limit starts again at its end.
+the limit starts again at its end. Before the first step the whole start has its limit, and where it goes
+through phases that say when they end, each of them has its own.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ from train_ledger.ledger.rank import RankFold
 __all__ = ["StallLimit", "p50_step_s", "stall_limit"]
 
 _NEXT_STEP = 1
+
+_FIRST_STEP = 1 / 3
+"""Of the limit of start-up, where phases before the first step have taken nearly all of it."""
 
 
 class StallLimit(NamedTuple):
@@ -49,12 +53,13 @@ def stall_limit(
     tellers: Collection[RankFold],
     step: int | None,
     last_step_t: float | None,
+    began_t: float | None,
     alerts: Alerts,
 ) -> StallLimit:
     """The limit that holds now; `ranks` are those of the current attempt, each with its clock's lead (s).
 
     `tellers` are those of them by whose lines the run's step is known; of another one what it told since the
-    last step counts.
+    last step counts. The attempt began at `began_t`, where that is known.
     """
     here = [
         (rank, lead_s)
@@ -62,14 +67,14 @@ def stall_limit(
         if (_came_as_far(rank, step) if rank in tellers else _spoke_since(rank, lead_s, last_step_t))
     ]
     phase = _open_phase(here, alerts, {rank for rank, _ in ranks})
+    since_t = began_t if last_step_t is None else last_step_t
+    excused = [rank.phases.excused_t - lead_s for rank, lead_s in here if rank.phases.excused_t is not None]
+    excused_s = 0.0 if since_t is None else max(0.0, max(excused, default=since_t) - since_t)
     if last_step_t is None:
-        limit_s = max(alerts.start_up_limit_s, phase.limit_s if phase else 0.0)
+        to_come_s = phase.limit_s if phase else _FIRST_STEP * alerts.start_up_limit_s
+        limit_s = max(alerts.start_up_limit_s, excused_s + to_come_s)
         limit_s = max([limit_s, *(rank.reported_limit_s(limit_s, alerts.stall_factor) for rank, _ in ranks)])
     else:
-        excused = [
-            rank.phases.excused_t - lead_s for rank, lead_s in here if rank.phases.excused_t is not None
-        ]
-        excused_s = max(0.0, max(excused, default=last_step_t) - last_step_t)
         between_s = max(_between_steps_s(tellers, alerts), _pause_s(ranks, alerts))
         limit_s = excused_s + (phase.limit_s if phase else between_s)
     return StallLimit(limit_s, phase.name if phase else None, phase.since_t if phase else None)
