@@ -9,7 +9,7 @@ from train_ledger.ledger.fold import Fold
 from train_ledger.ledger.journal import Journal, JournalError
 from train_ledger.ledger.lock import KeeperHeld, KeeperLock
 from train_ledger.ledger.memory import Memory, MemoryUnusableError, state_path
-from train_ledger.ledger.past import Dated, dated, known_at, known_with_hardware
+from train_ledger.ledger.past import Dated, dated, dated_of_hosts, known_at, known_with_hardware
 from train_ledger.ledger.state import STATES, Attempt, Checkpoints, FailedSave, RankState, RunState
 from train_ledger.ledger.xids import XIDS, Xid, xid, xid_level
 
@@ -32,6 +32,7 @@ __all__ = [
     "RunState",
     "Xid",
     "dated",
+    "dated_of_hosts",
     "gpu_price_per_hour",
     "has_gpus",
     "impact",

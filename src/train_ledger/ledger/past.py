@@ -13,8 +13,9 @@ from typing import NamedTuple
 from train_ledger.config import Config
 from train_ledger.facts import Fact, Fault, HardwareReading
 from train_ledger.ledger.fold import Fold
+from train_ledger.ledger.host_times import HostTimes
 
-__all__ = ["Dated", "dated", "known_at", "known_with_hardware"]
+__all__ = ["Dated", "dated", "dated_of_hosts", "known_at", "known_with_hardware"]
 
 _OfHardware = HardwareReading | Fault
 
@@ -59,11 +60,25 @@ def known_at(facts: Iterable[Fact], t: float) -> list[Fact]:
     return [it.fact for it in dated(facts) if it.t is None or it.t <= t]
 
 
+def dated_of_hosts(
+    past: Iterable[Dated], hardware: Iterable[_OfHardware]
+) -> list[tuple[_OfHardware, float | None]]:
+    """What hosts recorded of their hardware, in its order, each with its time on the run's clock.
+
+    `past` are the ranks' facts, as `dated` gives them: they show what each host's clock was off, and when.
+    """
+    times = HostTimes()
+    for it in past:
+        times.saw(it.fact, it.t)
+    return [
+        (it, None if it.t is None else times.dated(it.host or "", type(it).__name__, it.t)) for it in hardware
+    ]
+
+
 def known_with_hardware(
     facts: Iterable[Fact], hardware: Iterable[_OfHardware], t: float
 ) -> tuple[list[Fact], list[_OfHardware]]:
     """As `known_at`, and those of what hosts recorded of their hardware, each by the clock of its host."""
     past = dated(facts)
-    lead_of = {it.fact.host: it.lead_s for it in past}
-    told = [it for it in hardware if it.t is None or it.t - lead_of.get(it.host, 0.0) <= t]
+    told = [it for it, at_t in dated_of_hosts(past, hardware) if at_t is None or at_t <= t]
     return [it.fact for it in past if it.t is None or it.t <= t], told

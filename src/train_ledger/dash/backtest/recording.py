@@ -13,7 +13,7 @@ from typing import Any
 
 from train_ledger.dash.backtest.replay import Known
 from train_ledger.facts import Event, Fact, Fault, HardwareReading
-from train_ledger.ledger import dated
+from train_ledger.ledger import dated, dated_of_hosts
 from train_ledger.run_dir import RunDir
 from train_ledger.sources import read_run
 
@@ -93,7 +93,8 @@ def _known(facts: Iterable[Fact], hardware: Iterable[HardwareReading | Fault]) -
     newest: dict[int, float] = {}
     first: dict[tuple[int, int], float] = {}
     found, untimed = [], 0
-    for it in dated(facts):
+    past = dated(facts)
+    for it in past:
         if it.t is None or not math.isfinite(it.t):
             untimed += 1
             continue
@@ -104,11 +105,10 @@ def _known(facts: Iterable[Fact], hardware: Iterable[HardwareReading | Fault]) -
         # How a log is written shows when it is read as a whole; who followed it saw it line by line.
         is_of_all = isinstance(it.fact, Event) and it.fact.name == "log_every"
         found.append(Known(began_t if is_of_all else newest[writer], it.fact, it.lead_s))
-    for told in hardware:
-        lead_s = lead_of.get(told.host, 0.0)
-        if told.t is None:
+    for told, t in dated_of_hosts(past, hardware):
+        if t is None:
             untimed += 1
         else:
-            found.append(Known(told.t - lead_s, told, lead_s, of_host=True))
+            found.append(Known(t, told, lead_of.get(told.host, 0.0), of_host=True))
     found.sort(key=lambda it: it.t)
     return found, untimed
