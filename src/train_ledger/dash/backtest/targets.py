@@ -102,7 +102,10 @@ class Sidecar:
 
 
 class _Others:
-    """dcgm-exporter and node_exporter of one host, by their newest readings."""
+    """dcgm-exporter and node_exporter of one host, by their newest readings.
+
+    Readings that do not say by what they were made are by these: it is their names that they have.
+    """
 
     def __init__(self, host: str, wanted: Container[str], origin_t: float) -> None:
         self._host = host
@@ -113,12 +116,12 @@ class _Others:
         self._newest: dict[tuple[object, ...], tuple[float, dict[str, float]]] = {}
 
     def add(self, t: float, reading: HardwareReading) -> None:
-        if reading.by == "dcgm" and reading.gpu is not None:
+        if reading.gpu is not None and reading.by in ("dcgm", ""):
             own = labels(
                 gpu=reading.gpu, UUID=reading.uuid, device=f"nvidia{reading.gpu}", Hostname=self._host
             )
             self._take(t, self._dcgm, "", own, reading, ("gpu", reading.gpu))
-        elif reading.by == "sysfs" and reading.device is not None:
+        elif reading.device is not None and reading.by in ("sysfs", ""):
             own = labels(device=reading.device, port=reading.port)
             self._take(t, self._node, "node_infiniband_", own, reading, (reading.device, reading.port))
 

@@ -18,11 +18,11 @@ from dash.backtest.happenings import (
 )
 from dash.backtest.made import START_T, Made
 from train_ledger.config import Alerts, Config, Xid
-from train_ledger.dash.backtest import PastIncident, Recording, Replay
+from train_ledger.dash.backtest import Known, PastIncident, Recording, Replay
 from train_ledger.dash.backtest.happened import Happened
 from train_ledger.dash.backtest.outcome import Outcome, outcome_of
 from train_ledger.dash.backtest.signs import signs_in
-from train_ledger.facts import Fault
+from train_ledger.facts import Fault, Step
 
 SHORT = Alerts(
     stall_floor_s=20.0,
@@ -211,6 +211,32 @@ def test_a_fault_of_a_gpu_on_which_no_rank_is_is_none() -> None:
     run.known[-1] = run.known[-1]._replace(what=elsewhere)
     recording = run.go(100).recording()
     assert signs_in(recording, Config(alerts=SHORT), recording.began_t, run.t) == []
+
+
+def test_a_fault_of_a_gpu_that_the_run_has_left_is_none() -> None:
+    """Ranks 2 and 3 go on on another host."""
+    run = Made(by="dcgm").start().go(100)
+    before = dict(run.leads)
+    run.leads = {"node0": 0.0, "node2": 0.0}
+    run.restart(20, at_step=10).go(100)
+    run.leads, after = before, run.leads
+    run.xid(79, 3)
+    run.leads = after
+    run.go(200)
+    signs, outcome = judged(run.recording(), Config(alerts=SHORT))
+    assert (signs, outcome.pages, outcome.missed) == ([], (), ())
+
+
+def test_a_second_line_of_a_step_completes_none() -> None:
+    """Rank 0 evaluates and tells figures of its last step, while the others wait for it."""
+    run = Made().start().go(300)
+    run.event("eval_start", [0])
+    for _ in range(9):
+        run.go(30, steps=False)
+        run.known.append(Known(run.t, Step(run.t, run.step, 0, host="node0", values={"loss": 2.0})))
+    run.event("eval_end", [0]).go(300)
+    signs, _ = judged(run.recording(), Config(alerts=SHORT))
+    assert signs == []
 
 
 def test_nothing_is_read_off_what_was_not_known_then() -> None:

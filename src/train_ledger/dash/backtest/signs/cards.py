@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from train_ledger.dash.backtest.signs.lines import Lines
@@ -17,7 +18,10 @@ _MAY_BE_BEFORE_S = 5.0
 
 @dataclass(slots=True)
 class Card:
-    """A GPU on which ranks of the run are; `reports` are lines of the kernel about it."""
+    """A GPU on which ranks of the run are; `reports` are lines of the kernel about it.
+
+    Of neither anything after `left_t`, when the last of those ranks went on elsewhere, or was no more.
+    """
 
     host: str
     gpu: int | None
@@ -26,6 +30,7 @@ class Card:
     seats: list[tuple[float, Place]] = field(default_factory=list)
     looks: list[tuple[float, HardwareReading]] = field(default_factory=list)
     reports: list[tuple[float, Fault]] = field(default_factory=list)
+    left_t: float = math.inf
 
     @property
     def since_t(self) -> float:
@@ -48,11 +53,13 @@ def cards_of(lines: Lines) -> list[Card]:
     for t, event in lines.starts:
         if event.host and event.rank is not None:
             _seat(cards.setdefault(host_key(event.host), []), t, _place(t, event, event.rank, event.host))
+    _note_leaving([card for those in cards.values() for card in those], lines)
     for host, looks in lines.readings.items():
         _read(cards.get(host_key(host), []), host, looks)
     for t, fault in lines.kernel:
         for card in _reported(cards.get(host_key(fault.host or ""), []), fault):
-            card.reports.append((t, fault))
+            if t < card.left_t:
+                card.reports.append((t, fault))
     return [card for those in cards.values() for card in those]
 
 
@@ -77,6 +84,27 @@ def _seat(cards: list[Card], t: float, place: Place) -> None:
     cards.append(Card(place.host, place.gpu, place.uuid, place.pci, [(t, place)]))
 
 
+def _note_leaving(cards: Iterable[Card], lines: Lines) -> None:
+    begun: dict[int, list[float]] = {}
+    for t, event in lines.starts:
+        if event.rank is not None and event.host:
+            begun.setdefault(event.rank, []).append(t)
+    for card in cards:
+        newest = {place.rank: t for t, place in card.seats}
+        card.left_t = max(_left_t(rank, t, begun[rank], lines) for rank, t in newest.items())
+
+
+def _left_t(rank: int, seated_t: float, begun: Iterable[float], lines: Lines) -> float:
+    """When a rank that came to a card last at `seated_t` was elsewhere, or beyond the size of the world."""
+    moved = [t for t in begun if t > seated_t]
+    smaller = [
+        it.began_t
+        for it in lines.attempts.values()
+        if it.began_t > seated_t and it.world_size is not None and it.world_size <= rank
+    ]
+    return min([*moved, *smaller], default=math.inf)
+
+
 def _read(cards: list[Card], host: str, looks: list[tuple[float, HardwareReading]]) -> None:
     known: dict[tuple[int | None, str | None], Card | None] = {}
     for look in looks:
@@ -87,7 +115,7 @@ def _read(cards: list[Card], host: str, looks: list[tuple[float, HardwareReading
         if key not in known:
             known[key] = next(_on(cards, host, it), None)
         card = known[key]
-        if card is not None:
+        if card is not None and look[0] < card.left_t:
             card.looks.append(look)
             card.pci, card.gpu = card.pci or it.pci, it.gpu if card.gpu is None else card.gpu
 

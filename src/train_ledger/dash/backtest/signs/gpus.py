@@ -110,6 +110,6 @@ def gpus_lost(
         if not card.looks or any(it.place == card.labels and it.t <= card.looks[-1][0] + 60 for it in told):
             continue
         last_t = card.looks[-1][0]
-        gone_s = newest[host_key(card.host)] - last_t - alerts.gpu_lost_s
+        gone_s = min(newest[host_key(card.host)], card.left_t) - last_t - alerts.gpu_lost_s
         if gone_s >= 0:
             yield PastIncident(last_t, "gpu_lost", until_t, card.labels, clear=gone_s >= _CLEAR_S)

@@ -120,9 +120,10 @@ class Lines:
         return rank
 
     def _take_step(self, rank: RankLines, t: float, step: Step) -> None:
-        rank.step_t.append(t)
-        rank.step_own_t.append(step.t)
-        rank.steps.append(step.step)
+        if not rank.steps or rank.steps[-1] != step.step:  # a second line of a step completes none
+            rank.step_t.append(t)
+            rank.step_own_t.append(step.t)
+            rank.steps.append(step.step)
         values = step.values
         if "mfu" in values:
             rank.mfu.append((t, values["mfu"]))
