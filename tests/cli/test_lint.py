@@ -33,6 +33,13 @@ def test_a_run_without_gpu_metrics_is_told_what_will_never_fire_and_how_to_get_i
     assert "TrainingStepStalled can never fire" not in out
 
 
+def test_what_a_run_wrote_that_is_long_over_is_not_told_to_be_missing(run: Path) -> None:
+    """The ranks of the fixture fell silent long ago, and an exporter shows no figures of such ranks."""
+    _, out, _ = invoke("--run", run)
+    assert "no rank writes step_time_s" not in out
+    assert "TrainingStepTimeRegressed" not in out
+
+
 def test_json(run: Path) -> None:
     status, out, _ = invoke("--run", run, "--json")
     answer = json.loads(out)

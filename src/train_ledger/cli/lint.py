@@ -86,14 +86,25 @@ def _exported(urls: list[str], files: list[Path], run: Path | None, settings: Co
 
 
 def _metrics_of(run: Path, settings: Config) -> str:
+    """What an exporter told of it when it was last heard: of a run that is long over it tells little now."""
+    import time
+
+    now = time.time()
+    text, heard_t = _metrics_at(run, settings, now)
+    return text if heard_t is None or now <= heard_t else _metrics_at(run, settings, heard_t)[0]
+
+
+def _metrics_at(run: Path, settings: Config, t: float) -> tuple[str, float | None]:
+    """What an exporter tells of the run at `t`, and when a rank was last heard."""
     from train_ledger.dash.exporter import Exporter
     from train_ledger.run_dir import RunDir
 
-    exporter = Exporter(RunDir.existing(run), settings)
+    exporter = Exporter(RunDir.existing(run), settings, clock=lambda: t)
     try:
         while not exporter.poll():
             pass  # a large backlog is read in pieces
-        return exporter.metrics() or ""
+        heard = [rank.heard_t for rank in exporter.state.ranks.values() if rank.heard_t is not None]
+        return exporter.metrics() or "", max(heard, default=None)
     finally:
         exporter.close()
 

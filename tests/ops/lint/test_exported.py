@@ -102,6 +102,9 @@ def _nonsense(listening: socket.socket) -> None:
 def test_what_is_no_scrape(tmp_path: Path) -> None:
     with pytest.raises(ScrapeError, match="is no text of metrics"):
         exported_by([("page.html", "<html><body>Not here</body></html>\n")])
+    for nothing in ("", "# TYPE x gauge\n"):
+        with pytest.raises(ScrapeError, match="has no metric in it"):
+            exported_by([("saved.txt", nothing)])
     (tmp_path / "binary").write_bytes(b"\xff\xfe")
     with pytest.raises(ScrapeError, match="is no text"):
         read_scrape(tmp_path / "binary")

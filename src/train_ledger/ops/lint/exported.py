@@ -43,7 +43,10 @@ def exported_by(scrapes: Iterable[tuple[str, str]]) -> Exported:
     sources: list[str] = []
     for source, text in scrapes:
         sources.append(source)
-        for name, labels in _samples(source, text):
+        samples = list(_samples(source, text))
+        if not samples:
+            raise ScrapeError(f"{source}: has no metric in it; did whoever saved it reach the exporter?")
+        for name, labels in samples:
             metrics.setdefault(name, set()).update(labels)
     return Exported({name: frozenset(labels) for name, labels in metrics.items()}, tuple(sources))
 
