@@ -25,7 +25,7 @@ def test_without_a_zone_it_is_this_machines_time(monkeypatch: pytest.MonkeyPatch
         time.tzset()
 
 
-@pytest.mark.parametrize("text", ["yesterday", "", "nan", "inf", "2026-13-01", "99999-01-01"])
+@pytest.mark.parametrize("text", ["yesterday", "", "nan", "inf", "-5", "2026-13-01", "99999-01-01"])
 def test_what_is_no_moment_is_refused(text: str) -> None:
     with pytest.raises(typer.BadParameter):
         moment(text)

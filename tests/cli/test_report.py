@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -140,6 +144,21 @@ def test_a_slip_in_the_name_of_one_of_several_costs_the_others_nothing(run: Path
     assert told.stdout.startswith("1 of 3 runs, 2 could not be read, 2027-01-16 to 2027-01-17: 2 alerts")
     assert f"- {tmp_path}/r24: there is no such run directory; check the path" in told.stdout
     assert f"- {tmp_path}/file: is a file, but a run directory is wanted" in told.stdout
+
+
+_WITHOUT_RIGHTS = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
+
+
+@pytest.mark.skipif(bool(_WITHOUT_RIGHTS) and not shutil.which("setpriv"), reason="root reads everything")
+def test_nor_does_one_that_may_not_be_read(run: Path, tmp_path: Path) -> None:
+    shut = tmp_path / "shut"
+    shut.mkdir(mode=0)
+    command = [*_WITHOUT_RIGHTS, sys.executable, "-m", "train_ledger", "report", run, shut, *WHEN]
+    told = subprocess.run(command, capture_output=True, text=True, check=False)
+    shut.chmod(0o700)
+    assert (told.returncode, told.stderr) == (2, "")
+    assert told.stdout.startswith("1 of 2 runs, 1 could not be read")
+    assert f"- {shut}: {shut}/train-ledger.toml: Permission denied" in told.stdout
 
 
 def test_where_nothing_is_known_of_a_run_nothing_is_called_fine(run: Path, tmp_path_factory: Any) -> None:

@@ -28,7 +28,7 @@ def moment(text: str) -> float:
         t = float(text)
     except ValueError:
         t = _iso(text)
-    if not abs(t) < _LATEST_T:
+    if not 0 <= t < _LATEST_T:
         raise typer.BadParameter(f"{text} is no moment")
     return t
 

@@ -27,7 +27,10 @@ _WANTED = "wanted are 7d, 24h, 90min, unix seconds, or a time like 2026-11-30T03
 
 
 def report(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN…", help="Run directories.", show_default=False)],
+    runs: Annotated[
+        list[Path],
+        typer.Argument(metavar="RUN…", help="Run directories.", show_default=False, readable=False),
+    ],
     since: Annotated[
         str, typer.Option(metavar="LENGTH|T", help="From when on: 7d, 24h, or a time as --at takes it.")
     ] = "7d",
