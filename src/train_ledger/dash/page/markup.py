@@ -122,6 +122,11 @@ def scrolling(name: str) -> dict[str, object]:
     return {"class_": "scroll", "tabindex": 0, "role": "region", "aria_label": name}
 
 
+def _heading(heading: str) -> Safe:
+    """Over a column whose words speak for themselves stands nothing, which is no heading either."""
+    return element("th", heading, scope="col") if heading else element("td")
+
+
 def table(
     headings: Iterable[str], rows: Iterable[Safe], name: str = "table", *, stacked: bool = False
 ) -> Safe:
@@ -130,6 +135,6 @@ def table(
     On a phone the rows of a `stacked` one are paragraphs: a cell of the class `whole` has a line of its own,
     and before others stands what they are `data_of`.
     """
-    head = element("thead", element("tr", *(element("th", heading, scope="col") for heading in headings)))
+    head = element("thead", element("tr", *map(_heading, headings)))
     shown = element("table", head, element("tbody", *rows), class_="stacked" if stacked else None)
     return element("div", shown, **scrolling(name))
