@@ -27,6 +27,8 @@ def test_a_few_figures_with_and_without_units() -> None:
         "gpus=8",
         "world_size=-1",
         "world_size=0",
+        "world_size=1.5",
+        "mfu=200",
         "price=nan",
         "price=inf",
         "price=1e400",

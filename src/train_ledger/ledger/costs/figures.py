@@ -28,12 +28,17 @@ class FigureError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """One figure that a cost can rest on: its default, its unit and its meaning; `zero` where it may be 0."""
+    """One figure that a cost can rest on: its default, its unit and its meaning.
+
+    `zero` where it may be 0, `whole` where it is counted; `most` is the largest that there is.
+    """
 
     default: float
     unit: str
     meaning: str
     zero: bool = False
+    whole: bool = False
+    most: float = _LARGEST
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +53,9 @@ class Figure:
 Figures: TypeAlias = Mapping[str, Figure]
 
 FIGURES: Mapping[str, Known] = {
-    "world_size": Known(1024, "GPUs", "how many GPUs the run holds"),
+    "world_size": Known(1024, "GPUs", "how many GPUs the run holds", whole=True),
     "price": Known(2.5, "per GPU-hour", "what a GPU costs in an hour", zero=True),
-    "mfu": Known(42.0, "%", "the MFU that one more point is added to"),
+    "mfu": Known(42.0, "%", "the MFU that one more point is added to", most=100.0),
     "job": Known(30 * 86_400.0, "s", "how long the job runs"),
     "mtbi": Known(3 * 3600.0, "s", "mean time between interruptions, the M of Young's formula"),
     "checkpoint": Known(45.0, "s", "what one save costs the training, the δ of Young's formula", zero=True),
@@ -95,9 +100,13 @@ def _value(name: str, text: str) -> float:
     unit = match["unit"] if match else None
     value = _number(match["number"]) * (_SECONDS[unit] if unit else 1.0) if match else math.nan
     least = 0.0 if known.zero else 1e-9
-    if not least <= value < _LARGEST or (unit and known.unit != "s"):
+    is_one = least <= value <= known.most and (not known.whole or value.is_integer())
+    if not is_one or (unit and known.unit != "s"):
         length = ", or with min, h or d behind it" if known.unit == "s" else ""
-        raise FigureError(f"--assume {name}={text}: {known.meaning}, in {known.unit}{length}, is wanted")
+        kind = ", a whole number" if known.whole else ""
+        kind += f", at most {known.most:.0f}" if known.most < _LARGEST else ""
+        said = f"{known.meaning}{kind}, in {known.unit}{length}, is wanted"
+        raise FigureError(f"--assume {name}={text}: {said}")
     return value
 
 
