@@ -18,7 +18,7 @@ from train_ledger.render import ranks_in_brief
 
 __all__ = ["Deaths", "deaths_of", "ranks_here"]
 
-_NOBODY = "processes: whether each still lives is looked at by `train-ledger watch` alone"
+_NOBODY = "processes: whether each still lives can be seen on its own host alone, and while it is watched"
 
 
 class Deaths(NamedTuple):
