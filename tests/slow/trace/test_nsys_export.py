@@ -43,6 +43,24 @@ def test_an_export_without_processes_and_nothing_is_written(tmp_path: Path) -> N
     assert [it.name for it in tmp_path.iterdir()] == [path.name]
 
 
+def test_graphs_of_which_no_kernel_was_recorded_are_told(tmp_path: Path) -> None:
+    path = export(tmp_path / "r.sqlite", [(0, 10, 1), (10, 12, 0)])
+    connection = sqlite3.connect(path)
+    connection.execute("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET demangledName = NULL WHERE start = 10")
+    connection.execute("CREATE TABLE CUPTI_ACTIVITY_KIND_GRAPH_TRACE (start INT, end INT, graphId INT)")
+    connection.execute("INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES (20, 50, 1), (60, 90, 1)")
+    connection.commit()
+    found = kernel_sums(path)
+    assert [(it.name[:12], it.count, it.total_ns) for it in found] == [
+        ("a CUDA graph", 2, 60), ("gemm", 1, 10), ("a kernel wit", 1, 2),
+    ]  # fmt: skip
+    assert "--cuda-graph-trace=node" in found[0].name
+    connection.execute("DROP TABLE CUPTI_ACTIVITY_KIND_KERNEL")
+    connection.commit()
+    connection.close()
+    assert len(kernel_sums(path)) == 1
+
+
 def test_what_is_no_export(tmp_path: Path) -> None:
     (tmp_path / "report").write_bytes(b"NSYS")
     with pytest.raises(NsysError, match="no sqlite file; make one by: nsys export --type sqlite"):
