@@ -45,7 +45,7 @@ class Expected:
 
 EXPECTED = (
     Expected("make demo", "train-ledger demo"),
-    Expected("make test", "pytest"),
+    Expected("make test", "tools/run_tests.sh"),
     Expected("pip install .  ", "would install train-ledger"),
     Expected("pip install --no-deps", "would install train-ledger without what it depends on"),
     Expected("pip install '.[deploy]'", "would install train-ledger with deploy"),
@@ -208,7 +208,7 @@ def test_every_command_as_it_stands(tmp_path: Path, shell: Shell) -> None:
             "--url node1:9466": f"--url 127.0.0.1:{metrics}",
             "watch runs/r42": f"watch runs/r42 --port {page} &",
             "--record-hardware &": f"--record-hardware --port {metrics} &",
-            "drill page --configured": "drill page --configured &",
+            "drill page --run runs/r42 --configured": "drill page --run runs/r42 --configured &",
         }
         shell.type("torchrun --standalone --nproc-per-node 4 train.py &")
         wait_until(lambda: has_step(tmp_path / "runs" / "r42", 125), 90.0, "for 125 steps")
