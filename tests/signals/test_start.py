@@ -37,7 +37,7 @@ monitor.close()
 model = {"params": 1e6, "layers": 2, "heads": 2, "head_dim": 8, "seq_len": 16}
 monitor = train_ledger.start(monitor.run_dir.path, model=model, parallelism={"tp": 2}, peak_flops=1e12)
 import gc
-while not monitor._host.fields: time.sleep(0.02)  # looked at once a second
+while not monitor._measures.host.fields: time.sleep(0.02)  # looked at once a second
 for step in range(2):
     with monitor.phase("data"):
         time.sleep(0.01)
@@ -386,3 +386,10 @@ gc.collect()
 print(sum(type(it) is Monitor for it in gc.get_objects()))
 """
     assert run_to_end(tmp_path, script).stdout.split() == ["1"]
+
+
+def test_a_metric_may_have_the_name_of_an_argument(tmp_path: Path) -> None:
+    """A trainer's dictionary of metrics is its own: `n` in it is no step."""
+    run_to_end(tmp_path, 'monitor.step(3, **{"n": 7.0, "loss": 2.5})\n')
+    (line,) = [it for it in signal_lines(tmp_path) if "loss" in it]
+    assert (line["step"], line["n"]) == (3, 7.0)

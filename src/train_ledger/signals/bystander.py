@@ -25,12 +25,11 @@ class Bystander(Monitor):
         self.logger = SignalLogger(run_dir.path, identity.rank, attempt=attempt, silent=True)
         self.last_step = None
         self._phases = Phases(self.event)
-        self._queue_depth = None
 
     def open(self, **run_start: Any) -> None:
         """Nothing begins."""
 
-    def step(self, n: int, *, tokens: float | None = None, **fields: float) -> None:
+    def step(self, n: int, /, *, tokens: float | None = None, **fields: float) -> None:
         """The rank's own process counts its steps."""
 
     def log(self, *, step: int | None = None, **fields: float) -> None:
@@ -41,6 +40,9 @@ class Bystander(Monitor):
 
     def close(self) -> None:
         """Nothing ends."""
+
+    def _saw_ready(self, depth: int) -> None:
+        """Nothing is told."""
 
     def __exit__(self, kind: object, error: BaseException | None, trace: TracebackType | None) -> None:
         """Nothing ends."""

@@ -25,9 +25,8 @@ from train_ledger.signals.ending.ending import Ending
 from train_ledger.signals.family import take_mark
 from train_ledger.signals.harmless.values import detail
 from train_ledger.signals.identity import Identity
-from train_ledger.signals.sampling.host import GarbageClock, HostSample
+from train_ledger.signals.measures import Measures
 from train_ledger.signals.sampling.memory import MemoryCounters
-from train_ledger.signals.sampling.output import Output
 from train_ledger.signals.sampling.throughput import Throughput
 from train_ledger.signals.saving import Evaluation, Loading, Saving
 from train_ledger.signals.timing.collectives import Collectives
@@ -70,14 +69,9 @@ class Monitor:
         self.last_step: int | None = None
         self._step_ended: float | None = None
         self._held: dict[str, float] = {}
-        self._throughput = throughput
-        self._memory = memory
-        self._host = HostSample()
-        self._garbage = GarbageClock()
-        self._output = Output()
-        self._queue_depth: int | None = None
         self._collectives = Collectives(self.warn, wanted=collectives)
         self._phases = Phases(self.event, self._collectives.clock)
+        self._measures = Measures(throughput, memory, self._collectives, self._phases)
         self._start_up: OpenPhase | None = self._phases.begin("start_up")
         self._pid = os.getpid()
         self._closed = False
@@ -87,7 +81,7 @@ class Monitor:
         self._ending = Ending(self, self._phases, self._requests, warmth)
         self._attendant = Attendant(
             self._phases.announce_long,
-            self._host.take,
+            self._measures.host.take,
             self._collectives.look,
             self._requests.answer_new,
             self._ending.follow_stacks_file,
@@ -107,7 +101,7 @@ class Monitor:
 
     # What the training script calls
 
-    def step(self, n: int, *, tokens: float | None = None, **fields: float) -> None:
+    def step(self, n: int, /, *, tokens: float | None = None, **fields: float) -> None:
         """Step `n` is finished: one line with `fields` (numbers, named as in fields.py) and what we measured.
 
         `tokens` is how many tokens this rank's data-parallel share of the step held; with them and the model
@@ -119,7 +113,7 @@ class Monitor:
         now = time.monotonic()
         took_s = None if self._step_ended is None else now - self._step_ended
         self._step_ended = now
-        line = self._measured(took_s, tokens)
+        line = self._measures.take(took_s, tokens)
         if self._held:
             line.update(self._held)
             self._held = {}
@@ -132,6 +126,7 @@ class Monitor:
         self.logger.log_fields(n, line, self._collectives.method if "compute_s" in line else None)
         self.last_step = n
         self._profiling.step(n)
+        self._ending.keep_hearing(now)
 
     def log(self, *, step: int | None = None, **fields: float) -> None:
         """Numbers of a step: part of the next step's line or, with `step`, a line of their own at once."""
@@ -209,10 +204,7 @@ class Monitor:
         self._ending.settle()
         self._profiling.close()
         self._attendant.close(lambda: self._warmth.at_work)
-        self._garbage.close()
-        self._output.close()
-        self._collectives.close()
-        self._host.close()
+        self._measures.close()
         if self._held and self.last_step is not None:
             self.logger.log_fields(self.last_step, self._held)
         self._phases.close_all()
@@ -232,21 +224,5 @@ class Monitor:
         self._ending.left_by(error)
         self.close()
 
-    def _measured(self, took_s: float | None, tokens: float | None) -> dict[str, float]:
-        line = self._phases.take()
-        line["gc_s"] = self._garbage.take()
-        line.update(self._output.take())
-        line.update(self._collectives.step())
-        if self._queue_depth is not None:
-            line["queue_depth"] = self._queue_depth
-            self._queue_depth = None
-        line.update(self._host.fields)
-        line.update(self._memory.take())
-        if took_s is not None:
-            line["step_time_s"] = took_s
-            if tokens is not None:
-                line.update(self._throughput.fields(tokens, took_s))
-        return line
-
     def _saw_ready(self, depth: int) -> None:
-        self._queue_depth = depth if self._queue_depth is None else min(depth, self._queue_depth)
+        self._measures.saw_ready(depth)

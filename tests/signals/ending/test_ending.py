@@ -144,6 +144,32 @@ time.sleep(120)
     assert events(tmp_path, "signal")
 
 
+@pytest.mark.parametrize("lives", [False, True])
+def test_a_loop_that_handles_signals_does_not_make_a_rank_immune_that_hangs_some_steps_later(
+    tmp_path: Path, lives: bool
+) -> None:
+    """asyncio takes the descriptor while it handles a signal, and leaves none behind."""
+    hangs = f"""
+import asyncio, ctypes, signal
+loop = asyncio.new_event_loop()
+loop.add_signal_handler(signal.SIGUSR2, print)
+if not {lives}:
+    loop.remove_signal_handler(signal.SIGUSR2)
+for step in range(100, 125):
+    monitor.step(step)
+    time.sleep(0.05)
+lock = ctypes.create_string_buffer(64)
+ctypes.CDLL(None).pthread_mutex_lock(lock)
+print("there", flush=True)
+ctypes.CDLL(None).pthread_mutex_lock(lock)
+"""
+    process = begin(tmp_path, hangs)
+    ready(process)
+    assert ended_by_sigterm(process) < AT_ONCE_S
+    assert bool(events(tmp_path, "signal")) is not lives
+    assert [it["about"] for it in events(tmp_path, "warning")] == (["signals"] if lives else [])
+
+
 def test_off_the_main_thread_signals_are_left_alone_and_it_is_said(tmp_path: Path) -> None:
     script = """
 monitor.close()

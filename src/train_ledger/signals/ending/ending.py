@@ -26,6 +26,7 @@ __all__ = ["Ending"]
 
 _FLUSH_S = 0.25
 _DUMP_S = 0.5
+_LOOK_S = 1.0
 _LONGEST_CHAIN = 20
 _MESSAGE_CHARACTERS = 2000
 
@@ -44,6 +45,7 @@ class Ending:
         self._stacks = FatalStacks(monitor.run_dir.stacks(monitor.attempt) / f"rank_{monitor.rank}.txt")
         self._hooks: ExceptionHooks | None = None
         self._wakeup: Wakeup | None = None
+        self._next_look = 0.0
         self._send: Callable[[Callable[[], None]], None] = lambda errand: None
 
     def watch(self, send: Callable[[Callable[[], None]], None]) -> str | None:
@@ -58,6 +60,18 @@ class Ending:
     def follow_stacks_file(self) -> None:
         """Somebody may have replaced the stacks file that a fatal signal is to be written to."""
         self._stacks.renew()
+
+    def keep_hearing(self, now: float) -> None:
+        """Somebody may have taken the descriptor that signals are heard by; a look once a second is enough.
+
+        `now` is of the monotonic clock.
+        """
+        if now < self._next_look or self._wakeup is None:
+            return
+        self._next_look = now + _LOOK_S
+        trouble = self._wakeup.renew()
+        if trouble:
+            self._monitor.event("warning", about="signals", message=trouble)
 
     def close(self) -> None:
         """Take hooks and signals back: from here on the process ends by its own lights."""

@@ -40,9 +40,10 @@ class Wakeup:
         self._heard = heard
         self._settled = threading.Event()
         self._ours: list[int] = []
+        self._is_taken = False
         self._reader: socket.socket | None = None
         self._writer: socket.socket | None = None
-        if threading.current_thread() is not threading.main_thread():
+        if not _is_main():
             self.trouble = (
                 "start() was not called on the main thread, where alone Python lets signals be watched"
             )
@@ -58,21 +59,40 @@ class Wakeup:
                 self._writer.send(bytes([_SETTLE]))
                 self._settled.wait(_SETTLE_S)
 
+    def renew(self) -> str | None:
+        """See that the descriptor is still ours; says why no longer, if so. Off the main thread nobody can.
+
+        A loop of asyncio that has handled a signal leaves none behind: then it is taken again. Where somebody
+        else's is there our handlers are given up, which would make a rank immune that hangs.
+        """
+        if self._writer is None or self._is_taken or not _is_main():
+            return None
+        found = signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
+        if found in (self._writer.fileno(), -1):
+            return None
+        signal.set_wakeup_fd(found, warn_on_full_buffer=False)
+        self._is_taken = True
+        self._give_handlers_back()
+        return "the program has taken the wake-up descriptor for itself, so SIGTERM is not written down"
+
     def close(self) -> None:
         """Give the signals and the descriptor back; where this is not the main thread only the signals."""
         if self in _GUARDED:
             _GUARDED.remove(self)
-        for number in self._ours:
-            if signal.getsignal(number) == self._handler:
-                _restore_default(number)
-        self._ours.clear()
-        if self._writer is not None and threading.current_thread() is threading.main_thread():
+        self._give_handlers_back()
+        if self._writer is not None and _is_main():
             with contextlib.suppress(ValueError):
                 found = signal.set_wakeup_fd(-1)
                 if found != self._writer.fileno():
                     signal.set_wakeup_fd(found, warn_on_full_buffer=False)
             writer, self._writer = self._writer, None
             writer.close()  # which ends the thread that reads
+
+    def _give_handlers_back(self) -> None:
+        for number in self._ours:
+            if signal.getsignal(number) == self._handler:
+                _restore_default(number)
+        self._ours.clear()
 
     def _take_descriptor(self) -> bool:
         self._reader, self._writer = socket.socketpair()
@@ -156,8 +176,13 @@ def die_of(number: int) -> None:
     os.kill(os.getpid(), number)
 
 
+def _is_main() -> bool:
+    """Whether this is the thread on which Python lets signals be seen to."""
+    return threading.current_thread() is threading.main_thread()
+
+
 def _restore_default(number: int) -> None:
-    if threading.current_thread() is threading.main_thread():
+    if _is_main():
         signal.signal(number, signal.SIG_DFL)
     else:
         _libc_signal()(int(number), None)
