@@ -79,6 +79,7 @@ svg.graph path.circle { stroke: var(--trouble); }
 svg text.label { font-size: 11px; text-anchor: end; paint-order: stroke; stroke: var(--paper);
   stroke-width: 6px; stroke-linejoin: round; }
 svg.graph marker path { fill: var(--dim); stroke: none; }
+svg.graph.column { display: none; } svg text.label.above { text-anchor: start; }
 figure { margin: .8rem 0; } figcaption { color: var(--dim); font-size: .9rem; margin-bottom: .3rem; }
 .bar { display: grid; grid-template-columns: minmax(4rem, 9rem) minmax(0, 1fr) 6.5rem;
   gap: .1rem .7rem; align-items: center; margin: .15rem 0; font-size: .85rem; }
@@ -106,7 +107,9 @@ svg.curve text.mark { fill: var(--ink); }
 """
 
 _NARROW = """
-@media (max-width: 40rem) { dl { display: block; } dd { margin-bottom: .35rem; }
+@media (max-width: 40rem) { .beside { display: none; }
+  svg.graph.column { display: block; max-width: 100%; height: auto; margin: .6rem 0; }
+  dl { display: block; } dd { margin-bottom: .35rem; }
   dt { float: left; clear: left; max-width: none; margin-right: .7rem; }
   .bar { grid-template-columns: minmax(0, 1fr) max-content; margin: .4rem 0; }
   .bar svg { grid-row: 2; grid-column: 1 / -1; }

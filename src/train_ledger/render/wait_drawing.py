@@ -15,6 +15,7 @@ from train_ledger.render.drawing import notes_html
 from train_ledger.render.harmless import harmless
 from train_ledger.render.picture import Edge, Graph, Node
 from train_ledger.render.ranks import ranks_in_brief
+from train_ledger.render.wait_column import column_svg
 
 __all__ = ["graph_svg"]
 
@@ -33,7 +34,7 @@ _Corners = Mapping[int, tuple[int, int]]
 
 
 def graph_svg(graph: Graph) -> str:
-    """Arrows point at the one that is waited for.
+    """Arrows point at the one that is waited for; on a narrow screen a drawing that fits one stands there.
 
     Who has no edge, as where all came and none finishes, is told below and not drawn.
     """
@@ -41,7 +42,13 @@ def graph_svg(graph: Graph) -> str:
     shown = [place for place in range(len(graph.nodes)) if place not in alone]
     notes = [_told(graph.nodes[place], all_drawn=not graph.left_out) for place in alone]
     notes += [f"{graph.left_out} more ranks are not drawn"] if graph.left_out else []
-    return (_svg(graph, shown) if shown else "") + notes_html(notes)
+    return (_drawn(graph, shown) if shown else "") + notes_html(notes)
+
+
+def _drawn(graph: Graph, shown: Sequence[int]) -> str:
+    column = column_svg(graph, shown)
+    kind = "scroll beside" if column else "scroll"
+    return f'<div class="{kind}">{_svg(graph, shown)}</div>' + column
 
 
 def _told(node: Node, *, all_drawn: bool) -> str:
@@ -67,11 +74,11 @@ def _svg(graph: Graph, shown: Sequence[int]) -> str:
     drawn = [*_edges(graph, at), *_lanes(outwards, at, below)]
     nodes = "".join(_node(graph.nodes[place], *at[place]) for place in shown)
     return (
-        f'<div class="scroll"><svg class="graph" viewBox="0 0 {width} {height}" width="{width}" '
+        f'<svg class="graph" viewBox="0 0 {width} {height}" width="{width}" '
         f'height="{height}" role="img">\n<title>who waits for whom</title>\n'
         '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" '
         'markerWidth="8" markerHeight="8" orient="auto"><path d="M0 0 8 4 0 8z"/></marker></defs>\n'
-        f"{''.join(path for path, _ in drawn)}{nodes}{''.join(label for _, label in drawn)}</svg></div>"
+        f"{''.join(path for path, _ in drawn)}{nodes}{''.join(label for _, label in drawn)}</svg>"
     )
 
 

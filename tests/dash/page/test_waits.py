@@ -23,9 +23,11 @@ def test_table_first_then_the_drawing(ranks: int) -> None:
     assert html.index("has not come") < html.index("who waits for whom") < html.index("<svg")
     assert html.index("<td>ranks 0-4,6-7</td>") < html.index("<svg")
     assert "rank 5 culprit" in read.text
-    assert [it["role"] for tag, it in read.tags if tag == "svg"] == ["img"]
+    drawn = [it for tag, it in read.tags if tag == "svg"]
+    assert [it["role"] for it in drawn] == ["img", "img"]  # to the side, and for a phone from above to below
+    assert [it["class"] for it in drawn] == ["graph", "graph column"]
     assert "<title>who waits for whom</title>" in html
-    assert read.count("rect") <= 24
+    assert read.count("rect") <= 2 * 24
     assert len(html) < 60_000
 
 
