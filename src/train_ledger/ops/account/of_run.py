@@ -23,15 +23,22 @@ __all__ = ["account"]
 _LOGS_WHOLE_BYTES = 64 << 20
 _MOST_ATTEMPTS = 1000
 _ABANDONED_S = 86_400.0
+_AFTER_THE_LAST = "what came after the last line, which is more than a day old"
 
 
 def account(
-    run_dir: RunDir, config: Config, at: float | None = None, *, since: float | None = None
+    run_dir: RunDir,
+    config: Config,
+    at: float | None = None,
+    *,
+    since: float | None = None,
+    may_be_abandoned: bool | None = None,
 ) -> Accounts:
-    """The accounts of the run as known at `at` (unix seconds), from `since` on (None: all of it).
+    """The accounts of the run as known at `at` (unix seconds; None: now), from `since` on (None: all of it).
 
-    Without `at` they reach to now, or to the last line of a run that wrote none for a day. Raises RunDirError
-    where run.json cannot be used, and JournalError where the keeper's journal cannot be read.
+    Those of a run that `may_be_abandoned` (None: where no `at` is given) reach to its last line, where it
+    wrote none for a day. Raises RunDirError where run.json cannot be used, and JournalError where the
+    keeper's journal cannot be read.
     """
     run = run_dir.read_run()
     history = DatedHistory(run_dir.name_in(run), run)
@@ -41,9 +48,10 @@ def account(
         signs += launcher_signs(run_dir)
     until_t = time.time() if at is None else at
     heard_t = history.heard_t
-    if at is None and heard_t is not None and until_t - heard_t > _ABANDONED_S:
-        until_t = heard_t
-        told.append("what came after the last line, which is more than a day old: --at says up to when")
+    may_be = at is None if may_be_abandoned is None else may_be_abandoned
+    if may_be and heard_t is not None and until_t - heard_t > _ABANDONED_S:
+        until_t = heard_t if since is None else max(heard_t, since)
+        told.append(_AFTER_THE_LAST + (": --at says up to when" if may_be_abandoned is None else ""))
     price = Price(
         gpu_price_per_hour(run, config.cost.gpu_price_per_hour),
         config.cost.currency,

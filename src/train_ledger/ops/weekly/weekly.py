@@ -11,6 +11,7 @@ from train_ledger.headway import counted
 from train_ledger.ledger import JournalError, journal
 from train_ledger.ledger.accounts import Accounts
 from train_ledger.ops.account import account
+from train_ledger.ops.postmortem.incident import all_incidents
 from train_ledger.ops.postmortem.recoveries import with_journal
 from train_ledger.ops.weekly.firings import firings_of
 from train_ledger.ops.weekly.matters import Matter, matters_of
@@ -108,7 +109,9 @@ def _of_run(run_dir: RunDir, config: Config, since_t: float, until_t: float) -> 
 
 
 def _accounts(run_dir: RunDir, config: Config, since_t: float, until_t: float) -> Accounts:
-    own = account(run_dir, config, at=until_t, since=since_t)
+    """That a run stands of which nothing is heard any more is known only while an incident is open."""
+    is_open = any(not it.is_closed for it in all_incidents(run_dir))
+    own = account(run_dir, config, at=until_t, since=since_t, may_be_abandoned=not is_open)
     return replace(with_journal(own, run_dir), spans=())
 
 
