@@ -50,8 +50,11 @@ def lost_launches(trace: Trace) -> tuple[int, int]:
     """
     fits = [number for number, name in enumerate(trace.names) if _LAUNCHES.search(name)]
     asked = np.isin(trace.launches.name, fits) & _tells(trace.launches)
-    found = np.isin(trace.launches.correlation[asked], trace.gpu.correlation)
-    return int((~found).sum()), int(asked.sum())
+    wanted, there = trace.launches.correlation[asked], np.sort(trace.gpu.correlation)
+    if not len(there):
+        return len(wanted), len(wanted)
+    found = there[np.searchsorted(there, wanted).clip(max=len(there) - 1)] == wanted
+    return int((~found).sum()), len(wanted)
 
 
 def _tells(launches: Spans) -> npt.NDArray[np.bool_]:
