@@ -10,7 +10,7 @@ import pytest
 from train_ledger.chaos import fleet
 from train_ledger.config import Config
 from train_ledger.ops import diagnose, read_state
-from train_ledger.render import words
+from train_ledger.render import lost
 
 
 def at_its_end(made):
@@ -138,7 +138,7 @@ def test_a_job_on_cpus_has_no_gpu_hours(tmp_path):
     found = at_its_end(made)
     assert found.impact.wall_s > 0
     assert (found.impact.gpu_hours, found.impact.cost) == (None, None)
-    assert words.impact(found.impact, "USD").endswith(" of wall time")
+    assert lost.impact(found.impact, "USD").endswith(" of wall time")
 
 
 def test_an_empty_folder_is_not_called_healthy(tmp_path):

@@ -112,3 +112,23 @@ def test_the_end_of_an_incident_says_how_the_run_came_back():
         "The run has recovered: past step 150 again, 50 steps done once more; the loss DOES NOT JOIN ON "
         "(differs by 0.2 over 50 steps, up to 0.02 is usual); whether the data agrees was not observed."
     )
+
+
+@pytest.mark.parametrize(
+    ("details", "step_s", "title"),
+    [
+        ({"slower": True, "before_s": 12.0}, 40.0, "r42: resolved, and still slow"),
+        ({"slower": True, "before_s": 12.0}, 12.4, "r42: resolved"),
+        ({"slower": True, "before_s": 12.0}, None, "r42: resolved"),
+        ({"slower": True, "before_s": "twelve"}, 40.0, "r42: resolved"),
+        (["no details"], 40.0, "r42: resolved"),
+    ],
+)
+def test_an_end_because_slow_steps_became_usual_is_not_told_as_if_they_were_fast_again(
+    details, step_s, title
+):
+    action = Action("close", INCIDENT, 3600.0)
+    verdict = {"cause": "slow.communication", "details": details}
+    ended = resolved_message(Config(), "r42", action, verdict=verdict, step_s=step_s)
+    assert ended.title == title
+    assert ("a step takes 40 s, before the incident it took 12 s" in ended.body) is ("slow" in title)

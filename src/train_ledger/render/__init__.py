@@ -11,12 +11,13 @@ from train_ledger.render.frame import Made
 from train_ledger.render.harmless import harmless
 from train_ledger.render.html import as_html
 from train_ledger.render.json import as_json
+from train_ledger.render.lost import is_felt, still_slow
 from train_ledger.render.picture import Picture
 from train_ledger.render.ranks import rank_ranges, ranks_in_brief, ranks_in_words
 from train_ledger.render.report import Report
 from train_ledger.render.stacks import StackGroup, report_of_stacks, standing_apart
 from train_ledger.render.text import as_text, wants_colour
-from train_ledger.render.words import duration, is_felt, moment, place_in_code, verdict
+from train_ledger.render.words import duration, moment, place_in_code, verdict
 
 __all__ = [
     "OF_EVERY_FACT",
@@ -38,6 +39,7 @@ __all__ = [
     "ranks_in_words",
     "report_of_stacks",
     "standing_apart",
+    "still_slow",
     "verdict",
     "wants_colour",
 ]

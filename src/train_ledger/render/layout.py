@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from train_ledger.answer import CAUSES, STATES, Diagnosis, Finding, HangAnswer, SlowAnswer, Unreadable
-from train_ledger.render import words
+from train_ledger.render import lost, words
 from train_ledger.render.drawn import drawn_sections
 from train_ledger.render.picture import Picture
 from train_ledger.render.ranks import ranks_in_brief
@@ -100,7 +100,7 @@ def _circumstances(answer: Diagnosis, currency: str) -> Iterable[tuple[str, str 
         ("since", ", ".join(since)),
         ("hosts", ", ".join(answer.hosts)),
         ("GPUs", ", ".join(answer.gpus)),
-        ("impact", words.impact(answer.impact, currency)),
+        ("impact", lost.impact(answer.impact, currency)),
         ("to mend", answer.details.remedy if isinstance(answer.details, SlowAnswer) else None),
         ("confidence", answer.confidence if answer.cause != "none" else None),
     )

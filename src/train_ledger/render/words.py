@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from train_ledger.answer import CAUSES, Diagnosis, Finding, Group, HangAnswer, Impact
+from train_ledger.answer import CAUSES, Diagnosis, Finding, Group, HangAnswer
 from train_ledger.render.harmless import harmless
 from train_ledger.render.ranks import ranks_in_brief
 
 __all__ = [
     "duration",
     "group",
-    "impact",
-    "is_felt",
     "moment",
     "place",
     "place_in_code",
@@ -219,20 +217,3 @@ def duration(seconds: float) -> str:
     if hours >= _MANY_HOURS:
         return f"{hours // 24} days {hours % 24} h"
     return f"{hours} h {minutes} min"
-
-
-_NOTHING_LOST_S = 0.5
-
-
-def is_felt(impact: Impact | None) -> bool:
-    """Whether it cost anything yet: of a run that goes on it is the time since its last step."""
-    return impact is not None and impact.wall_s >= _NOTHING_LOST_S
-
-
-def impact(impact: Impact | None, currency: str) -> str | None:
-    """Wall time, GPU-hours and money; None where nothing was lost yet."""
-    if impact is None or not is_felt(impact):
-        return None
-    hours = "" if impact.gpu_hours is None else f", {impact.gpu_hours:,.2f} GPU-hours"
-    cost = "" if impact.cost is None else f", {impact.cost:,.2f} {currency}".rstrip()
-    return f"{duration(impact.wall_s)} of wall time{hours}{cost}"

@@ -115,7 +115,11 @@ class Desk:
             write_draft(self._run_dir, self._config, incident)
             if self._messages.has(page_id(incident)):
                 back = came_back(state, action.incident.opened_t)
-                self._messages.post(incident, resolved_message(self._config, self.run_name, action, back))
+                found, step_s = self._found(action.incident), state.p50_step_time_s
+                ended = resolved_message(
+                    self._config, self.run_name, action, back, verdict=found, step_s=step_s
+                )
+                self._messages.post(incident, ended)
 
     def note(self, transition: Transition) -> None:
         """Keep what fired on record for the next digest."""

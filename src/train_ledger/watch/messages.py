@@ -13,7 +13,7 @@ from typing import Any
 from train_ledger.answer import CAUSES
 from train_ledger.config import Config
 from train_ledger.dash import Action, Incident, Notification
-from train_ledger.render import harmless, rank_ranges
+from train_ledger.render import harmless, rank_ranges, still_slow
 from train_ledger.watch.recall import Place
 from train_ledger.watch.recovery_words import recovery_in_words
 
@@ -139,15 +139,36 @@ def repeat_message(
 
 
 def resolved_message(
-    config: Config, run: str, action: Action, recovery: Mapping[str, Any] | None = None
+    config: Config,
+    run: str,
+    action: Action,
+    recovery: Mapping[str, Any] | None = None,
+    *,
+    verdict: Mapping[str, Any] | None = None,
+    step_s: float | None = None,
 ) -> Notification:
-    """The end of an incident; `recovery` is how the run came back in it, as JSON values."""
+    """The end of an incident; `recovery` is how the run came back in it, as JSON values.
+
+    By the last `verdict`, and by what a step takes now, it is said where the steps are still slow.
+    """
     lasted_s = action.t - action.incident.opened_t
     body = [f"Incident {action.incident.id} is over after {lasted_s:.0f} s."]
     if recovery is not None:
         body.append(f"The run has recovered: {recovery_in_words(recovery)}.")
+    slow = _still_slow(verdict, step_s)
+    if slow is not None:
+        body.append(f"But {slow}: a run is compared with its own last hours, and these are slow as well.")
     details = {"run": run, "incident": action.incident.id}
-    return _message(config, action.notification_id, f"{run}: resolved", body, "resolved", details)
+    title = f"{run}: resolved" + (", and still slow" if slow is not None else "")
+    return _message(config, action.notification_id, title, body, "resolved", details)
+
+
+def _still_slow(verdict: Mapping[str, Any] | None, step_s: float | None) -> str | None:
+    details = (verdict or {}).get("details")
+    if not isinstance(details, Mapping) or details.get("slower") is not True:
+        return None
+    before_s = details.get("before_s")
+    return still_slow(before_s, step_s) if isinstance(before_s, int | float) else None
 
 
 def _message(

@@ -53,7 +53,7 @@ def test_a_run_that_is_still_slow_when_its_alert_has_gone_is_not_called_healthy(
     view = PageView(state, journal=told, run_path="runs/r42")
     first = headline(view)
     assert first.tone == "unsure"
-    assert first.text == "still slow: a step takes 40 s, before the last incident it took 12 s – step 100"
+    assert first.text == "still slow: a step takes 40 s, before the incident it took 12 s – step 100"
     assert "train-ledger slow runs/r42" in parts(view)["verdict"]
     for better in (
         replace(view, state=replace(state, p50_step_time_s=12.5)),

@@ -8,12 +8,9 @@ from __future__ import annotations
 
 from train_ledger.answer import SlowAnswer
 from train_ledger.dash.page.view import PageView
-from train_ledger.render import duration
+from train_ledger.render import still_slow as in_words
 
 __all__ = ["still_slow"]
-
-_LEAST = 1.25
-"""By this factor, or it may have gone back to what it was."""
 
 
 def still_slow(view: PageView) -> str | None:
@@ -22,9 +19,7 @@ def still_slow(view: PageView) -> str | None:
     details = diagnosis.details if diagnosis is not None else None
     if not isinstance(details, SlowAnswer) or not details.slower or found_t is None or view.incidents:
         return None
-    attempts, now_s = view.state.attempts, view.state.p50_step_time_s
-    if (attempts and attempts[-1].started_t > found_t) or not details.before_s or now_s is None:
+    attempts = view.state.attempts
+    if attempts and attempts[-1].started_t > found_t:
         return None
-    if now_s < _LEAST * details.before_s:
-        return None
-    return f"a step takes {duration(now_s)}, before the last incident it took {duration(details.before_s)}"
+    return in_words(details.before_s, view.state.p50_step_time_s)
