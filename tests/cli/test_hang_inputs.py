@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from hang.recorder import Job
+from rights import needs_locks, train_ledger_without_rights
 from train_ledger.cli import app
 
 SITE = "/opt/venv/lib/python3.11/site-packages"
@@ -53,6 +54,22 @@ def test_the_folders_of_several_nodes(tmp_path: Path) -> None:
     archives = [tar(tmp_path / f"node-{it}", tmp_path / f"{it}.tar.gz", "w:gz") for it in (0, 1)]
     assert hang(*archives)["culprits"] == [2]
     assert hang(tmp_path / "node-0", archives[1])["culprits"] == [2]
+
+
+@needs_locks
+def test_a_folder_and_a_dump_that_may_not_be_read_cost_the_others_nothing(tmp_path: Path) -> None:
+    job(2).write(tmp_path / "dumps")
+    shut = tmp_path / "shut"
+    shut.mkdir(mode=0)
+    (tmp_path / "dumps" / "rank_3").chmod(0)
+    told = train_ledger_without_rights("hang", shut, *sorted((tmp_path / "dumps").iterdir()), "--json")
+    shut.chmod(0o700)
+    answer = json.loads(told.stdout)
+    assert {it["file"]: it["why"] for it in answer["unreadable"]} == {
+        str(shut): "Permission denied",
+        str(tmp_path / "dumps" / "rank_3"): "Permission denied",
+    }
+    assert 2 in answer["culprits"]
 
 
 def test_the_folder_above_the_dumps_is_as_good_and_it_is_said(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from typing import Any
 
 from typer.testing import CliRunner
 
+from rights import needs_locks, train_ledger_without_rights
 from train_ledger.cli import app
 
 FIELDS = ("kind", "t", "step", "rank", "host", "attempt", "source")
@@ -313,3 +315,18 @@ def test_a_field_that_no_fact_tells_is_said(tmp_path: Path) -> None:
     status, stdout, stderr = run(tmp_path / "train.log", "--json", "--fields", "step,loss,los,nope")
     assert (status, json.loads(stdout)["loss"]) == (0, 2.5)
     assert stderr == "train-ledger: --fields: no fact tells los, nope\n"
+
+
+@needs_locks
+def test_what_may_not_be_read_costs_the_other_files_nothing(tmp_path: Path) -> None:
+    log, secret, shut = tmp_path / "train.log", tmp_path / "secret.log", tmp_path / "shut"
+    log.write_text("".join(map(line, range(1, 6))))
+    secret.touch(mode=0)
+    shut.mkdir(mode=0)
+    told = train_ledger_without_rights("read", log, secret, shut)
+    shut.chmod(0o700)
+    assert (told.returncode, told.stderr) == (3, "")
+    verdict = "cannot tell in 3 files, 2 of which could not be read: 5 lines of steps, no trouble told"
+    assert told.stdout.startswith(f"{verdict}\n")
+    for path in (secret, shut):
+        assert re.search(rf"{re.escape(str(path))}\n  not read +permission denied\n", told.stdout)

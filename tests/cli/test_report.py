@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
 
+from rights import needs_locks, train_ledger_without_rights
 from train_ledger.cli import app
 from train_ledger.dash import Alert, Transition
 from train_ledger.ledger import Journal
@@ -146,15 +143,11 @@ def test_a_slip_in_the_name_of_one_of_several_costs_the_others_nothing(run: Path
     assert f"- {tmp_path}/file: is a file, but a run directory is wanted" in told.stdout
 
 
-_WITHOUT_RIGHTS = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
-
-
-@pytest.mark.skipif(bool(_WITHOUT_RIGHTS) and not shutil.which("setpriv"), reason="root reads everything")
+@needs_locks
 def test_nor_does_one_that_may_not_be_read(run: Path, tmp_path: Path) -> None:
     shut = tmp_path / "shut"
     shut.mkdir(mode=0)
-    command = [*_WITHOUT_RIGHTS, sys.executable, "-m", "train_ledger", "report", run, shut, *WHEN]
-    told = subprocess.run(command, capture_output=True, text=True, check=False)
+    told = train_ledger_without_rights("report", run, shut, *WHEN)
     shut.chmod(0o700)
     assert (told.returncode, told.stderr) == (2, "")
     assert told.stdout.startswith("1 of 2 runs, 1 could not be read")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -43,6 +44,7 @@ def hang(
             metavar="DUMPS",
             help="Flight Recorder dumps, folders or tars of them; those of --run if none.",
             show_default=False,
+            readable=False,
         ),
     ] = None,
     stacks: Annotated[
@@ -137,11 +139,16 @@ def _given(dumps: Sequence[Path], stacks: Path | None, run: Path | None, logs: P
     for path in [*dumps, *(it for it in (stacks, logs) if it)]:
         if not path.exists():
             raise BadInputError(f"{path}: there is no such file or folder")
-    if dumps and logs is None and all(path.is_dir() and not any(path.iterdir()) for path in dumps):
+    if dumps and logs is None and all(map(_is_empty, dumps)):
         raise BadInputError(
             f"{dumps[0]}: is empty; were the dumps written elsewhere (TORCH_FR_DUMP_TEMP_FILE)?"
         )
     return _Given(dumps, stacks, RunDir.existing(run) if run else None, logs)
+
+
+def _is_empty(path: Path) -> bool:
+    """A folder in which nothing is; not one that may not be looked into, which is named as not read."""
+    return path.is_dir() and os.access(path, os.R_OK) and not any(path.iterdir())
 
 
 def _nothing_to_judge(stacks: Path | None) -> str:

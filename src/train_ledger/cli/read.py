@@ -32,7 +32,9 @@ def read(
     files: Annotated[
         list[Path],
         typer.Argument(
-            metavar="FILE", help="Logs, folders of them or a run directory; - is the standard input."
+            metavar="FILE",
+            help="Logs, folders of them or a run directory; - is the standard input.",
+            readable=False,
         ),
     ],
     only: Annotated[
@@ -52,7 +54,8 @@ def read(
     Which format they are is recognised: Megatron-LM, DeepSpeed, torchtitan, Hugging Face, Lightning's CSV,
     nanoGPT and its kin, a loop's own "step 10 loss 2.31", torchrun, Slurm, the NCCL watchdog, the kernel log,
     py-spy, and our own signal files. Packed files (.gz) are read as they are. Without --json: a summary, the
-    troubles first, then the files, one line each where they are more than ten.
+    troubles first, then the files, one line each where they are more than ten. Where a file cannot be read
+    and the others tell no trouble, the exit status is 3.
 
     \b
     Example:
@@ -110,7 +113,8 @@ def _complain_of_unread(reading: FactReading) -> None:
 def _status(reading: FactReading) -> ExitCode:
     if reading.incidents.all:
         return ExitCode.TROUBLE
-    if reading.files and all(file.not_read for file in reading.files):
+    unread = sum(file.not_read is not None for file in reading.files)
+    if unread and unread == len(reading.files):
         return ExitCode.BAD_INPUT
     told = any(seen.steps for file in reading.files for seen in file.formats)
-    return ExitCode.NOTHING_WRONG if told else ExitCode.CANNOT_TELL
+    return ExitCode.NOTHING_WRONG if told and not unread else ExitCode.CANNOT_TELL

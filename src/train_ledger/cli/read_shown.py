@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -25,7 +26,7 @@ def report_of_reading(reading: FactReading, paths: Sequence[Path]) -> Report:
     telling = [file for file in reading.files if file.formats or file.not_read]
     return Report(
         _verdict(reading),
-        "trouble" if incidents else "fine" if _steps(reading) else "unsure",
+        "trouble" if incidents else "fine" if _steps(reading) and not _unread(reading) else "unsure",
         (
             *points(_heading(incidents), map(incident_in_words, incidents)),
             *_files(telling),
@@ -49,6 +50,12 @@ def _files(telling: Sequence[FileRead]) -> list[Section]:
 def _verdict(reading: FactReading) -> str:
     incidents = reading.incidents.all
     files = f"{len(reading.files)} file{'' if len(reading.files) == 1 else 's'}"
+    if missed := _unread(reading):
+        files += (
+            f", {missed} of which could not be read"
+            if len(reading.files) > 1
+            else ", which could not be read"
+        )
     if incidents:
         others = len(incidents) - 1
         more = f", and {others} more kind{'' if others == 1 else 's'} of trouble" if others else ""
@@ -58,7 +65,13 @@ def _verdict(reading: FactReading) -> str:
     steps = _steps(reading)
     if not steps:
         return f"cannot tell: neither a step nor trouble is told in {files}"
-    return f"nothing wrong in {files}: {steps:,} lines of steps, no trouble told"
+    verdict = "cannot tell" if missed else "nothing wrong"
+    return f"{verdict} in {files}: {steps:,} lines of steps, no trouble told"
+
+
+def _unread(reading: FactReading) -> int:
+    """Files that could not be read, or not to their end: what stands there may be trouble."""
+    return sum(file.not_read is not None for file in reading.files)
 
 
 def _steps(reading: FactReading) -> int:
@@ -83,7 +96,7 @@ def _next(incidents: Sequence[Incident], paths: Sequence[Path]) -> Iterator[Next
     codes = {it.first.fault for it in incidents}
     if "-" in map(str, paths):
         return
-    runs = [path for path in paths if (path / "signals").is_dir()]
+    runs = [path for path in paths if os.path.isdir(path / "signals")]  # False where one may not look
     if incidents and runs:
         run = shlex.quote(str(runs[0]))
         yield NextCommand("what is wrong, who is to blame, on what evidence", f"train-ledger diagnose {run}")

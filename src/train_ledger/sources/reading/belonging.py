@@ -68,7 +68,8 @@ def _run_directory(folder: Path) -> str | None:
 
 
 def is_run(folder: Path) -> bool:
-    return (folder / "run.json").is_file() or (folder / "signals").is_dir()
+    # unlike those of Path, False where one may not look
+    return os.path.isfile(folder / "run.json") or os.path.isdir(folder / "signals")
 
 
 def host_folder(path: Path) -> Path:
