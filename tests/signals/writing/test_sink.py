@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 from collections.abc import Iterator
@@ -112,3 +113,24 @@ def test_a_full_tmpfs_ends_in_whole_lines_once_there_is_room(small_tmpfs: Path) 
     while rest:
         rest = file.write(rest)
     assert path.read_bytes() == wanted
+
+
+def test_a_stale_handle_of_a_file_server_ends_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that was moved refuses whatever is asked of an open file; the name works again later."""
+    monkeypatch.setattr(sink, "_REOPEN_S", 0.0)
+    monkeypatch.setattr(sink, "_IDENTITY_CHECK_S", 0.0)
+    file = Sink(path)
+    assert file.write(b"one\n") == b""
+
+    def stale(*_: object) -> None:
+        raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+
+    with monkeypatch.context() as gone:
+        gone.setattr(sink.os, "write", stale)
+        assert file.write(b"two\n") == b"two\n"
+        gone.setattr(sink, "open_regular", lambda path, flags: os.open(path, flags))
+        gone.setattr(sink.os, "fstat", stale)
+        assert file.write(b"two\n") == b"two\n"
+    assert file.trouble is not None
+    assert file.write(b"two\n") == b""
+    assert path.read_bytes() == b"one\ntwo\n"

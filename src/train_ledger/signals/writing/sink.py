@@ -118,8 +118,8 @@ class Sink:
 
 
 def _ends_torn(fd: int) -> bool:
-    size = os.fstat(fd).st_size
     try:
+        size = os.fstat(fd).st_size
         return size > 0 and os.pread(fd, 1, size - 1) != b"\n"
     except OSError:
         return False
