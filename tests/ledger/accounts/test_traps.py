@@ -131,3 +131,34 @@ def test_hours_between_two_jobs_of_a_log_are_no_start_up() -> None:
     found = accounts_of(history, Alerts(), T0 + 7300)
     assert found.seconds["unknown"] == 7200
     assert found.seconds["start_up"] < 5
+
+
+def died(*deaths: Event | Fault) -> Accounts:
+    """Four ranks do three steps, then these deaths; a new attempt goes on."""
+    facts: list[Step | Event | Fault] = []
+    for rank in range(4):
+        facts += [Event(T0, "run_start", rank, attempt=0, details={"world_size": 4})]
+        facts += [Step(T0 + 10 * step, step, rank, 0) for step in (1, 2, 3)]
+        facts += [Event(T0 + 90, "run_start", rank, attempt=1, details={"world_size": 4})]
+        facts += [Step(T0 + 90 + 10 * step, step, rank, 1) for step in (3, 4, 5)]
+    return accounts_of(told(sorted((*facts, *deaths), key=lambda it: it.t or 0.0)), Alerts(), T0 + 145)
+
+
+def terminated(rank: int, t: float = 33.0) -> Event:
+    return Event(T0 + t, "signal", rank, 3, 0, details={"number": 15})
+
+
+def killed(rank: int, t: float) -> Fault:
+    return Fault(T0 + t, "killed", rank, attempt=0, details={"root": True})
+
+
+def test_who_was_killed_ended_it_and_not_the_launchers_signal_to_the_others() -> None:
+    others = [terminated(rank) for rank in (0, 1, 3)]
+    assert [it.cause for it in died(*others, killed(2, 34)).interruptions] == ["killed"]
+
+
+def test_a_signal_to_all_ended_it_though_one_that_did_not_go_was_killed_later() -> None:
+    everybody = [terminated(rank) for rank in range(4)]
+    assert [it.cause for it in died(*everybody, killed(2, 34)).interruptions] == ["signal 15"]
+    others = [terminated(rank) for rank in (0, 1, 3)]
+    assert [it.cause for it in died(*others, killed(2, 63)).interruptions] == ["signal 15"]

@@ -319,3 +319,22 @@ def test_a_rank_whose_lines_do_not_arrive_while_the_run_goes_on_is_not_said_to_g
 def test_a_rank_that_writes_somewhat_later_than_the_others_goes_on(tmp_path):
     told = _of_ranks(RunDir(tmp_path), {0: 600, 1: 580, 2: 600}, until=1201)
     assert (told.doing, exit_code_of(told)) == ("steps", 0)
+
+
+def test_a_rank_that_was_killed_is_gone_by_what_its_launcher_says(tmp_path):
+    made = fleet.write(tmp_path / "r42", fault="process_gone", culprit=5, hosts=2, ranks_per_host=4)
+    assert look_at(made.run_dir, Config(), 5, at=made.t).doing == "stands"
+    t = time.strftime("%Y-%m-%d_%H:%M:%S", time.localtime(made.fault_t + 2))
+    made.run_dir.logs.mkdir(exist_ok=True)
+    (made.run_dir.logs / "torchrun.log").write_text(
+        "train.py FAILED\nRoot Cause (first observed failure):\n[0]:\n"
+        f"  time      : {t}\n  host      : node001\n  rank      : 5 (local_rank: 1)\n"
+        "  exitcode  : -9 (pid: 100005)  (SIGKILL)\n  error_file: <N/A>\n"
+        "  traceback : Signal 9 (SIGKILL) received by PID 100005\n"
+    )
+    told = look_at(made.run_dir, Config(), 5, at=made.t)
+    assert (told.doing, told.signal, told.gone_t) == ("gone", 9, pytest.approx(made.fault_t + 2, abs=1.5))
+    assert "its process is gone (SIGKILL)" in told.verdict
+    assert not any("py-spy" in it.command for it in told.next)
+    assert look_at(made.run_dir, Config(), 4, at=made.t).doing == "stands"
+    assert look_at(made.run_dir, Config(), 5, at=made.fault_t - 10).doing == "steps"

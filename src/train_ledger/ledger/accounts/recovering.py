@@ -24,6 +24,8 @@ _JOINS_ON = 0.02
 """Losses of the same steps differ by less where the numerics are the same and the data, too."""
 
 _LATE_US = 5_000_000
+_ENDED = ("signal 15", "signal 2", "signal 1", "signal_sent")
+_KILLED = ("killed", "process_gone")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +47,22 @@ class Stop:
 
 def interruption_of(stop: Stop) -> Interruption:
     """What ended the attempt, as the first sign of death says."""
-    cause = next((it.cause for it in stop.signs if it.what in ("dead", "gone") and it.cause), "unknown")
-    return Interruption(stop.stopped_us / 1e6, stop.before.attempt, stop.before.last_step, cause)
+    return Interruption(stop.stopped_us / 1e6, stop.before.attempt, stop.before.last_step, _cause(stop.signs))
+
+
+def _cause(signs: Sequence[Sign]) -> str:
+    """A launcher ends the others at once where one of its ranks was killed; that one cannot say so itself."""
+    deaths = [it for it in signs if it.what in ("dead", "gone") and it.cause]
+    if not deaths:
+        return "unknown"
+    first = deaths[0]
+    ended = {it.rank for it in deaths if it.cause in _ENDED}
+    killed = (
+        it
+        for it in deaths
+        if it.cause in _KILLED and it.rank not in (None, *ended) and it.t_us - first.t_us <= _LATE_US
+    )
+    return next((it.cause for it in killed if first.cause in _ENDED), first.cause)
 
 
 def recovery_of(stop: Stop) -> Recovery | None:

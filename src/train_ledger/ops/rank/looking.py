@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import signal
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -11,6 +12,7 @@ from train_ledger.config import Config
 from train_ledger.dash.hardware_conditions import failing_memory, is_low, lost_gpus, recent_xids
 from train_ledger.ledger import RankState, RunState, xid
 from train_ledger.ledger.state import GpuState
+from train_ledger.ops.account.launcher import launcher_signs
 from train_ledger.ops.commands import look_at_rank
 from train_ledger.ops.rank.observed import Seen, look
 from train_ledger.ops.rank.outputs import collective_of, log_of, stack_of
@@ -21,6 +23,9 @@ from train_ledger.render import ranks_in_brief
 from train_ledger.run_dir import RunDir
 
 __all__ = ["RankError", "look_at"]
+
+_CLOCKS_S = 90.0
+"""Clocks of hosts differ, and the step in which it was killed may still have been written down."""
 
 
 class RankError(Exception):
@@ -34,7 +39,7 @@ def look_at(run_dir: RunDir, config: Config, rank: int, *, at: float | None = No
     """
     seen = look(run_dir, config, rank, at)
     _want_rank(seen, rank)
-    answer = _outputs(run_dir, config, seen, _of_state(seen, rank), at)
+    answer = _outputs(run_dir, config, seen, _as_killed(run_dir, _of_state(seen, rank)), at)
     answer = replace(answer, gpu=_gpu(seen.state, config, rank))
     answer = replace(answer, waiting=waiting_for(run_dir, seen.state, rank, at))
     return replace(
@@ -86,6 +91,18 @@ def _of_state(seen: Seen, rank: int) -> RankAnswer:
         signal=own.signal,
         signal_t=own.signal_t,
     )
+
+
+def _as_killed(run_dir: RunDir, answer: RankAnswer) -> RankAnswer:
+    """A rank that was killed cannot say so; its launcher's log does."""
+    if answer.doing not in ("stands", "behind", "unheard") or answer.heard_t is None:
+        return answer
+    since_t = answer.heard_t - _CLOCKS_S
+    told = (it.t_us / 1e6 for it in launcher_signs(run_dir) if (it.rank, it.cause) == (answer.rank, "killed"))
+    killed_t = min((t for t in told if since_t <= t <= answer.t), default=None)
+    if killed_t is None:
+        return answer
+    return replace(answer, doing="gone", gone_t=killed_t, signal=int(signal.SIGKILL), signal_t=killed_t)
 
 
 def _doing(state: RunState, own: RankState | None) -> Doing:
@@ -181,7 +198,8 @@ def _next(run_dir: RunDir, state: RunState, answer: RankAnswer) -> Iterator[Next
     here = shlex.quote(str(run_dir.path))
     if answer.state in ("finished", "stopped"):
         return
-    yield from look_at_rank(state, answer.rank)
+    if answer.doing != "gone":
+        yield from look_at_rank(state, answer.rank)
     if answer.collective is None and answer.doing not in ("gone", "raised", "silent"):
         yield NextCommand("every rank's Flight Recorder, this one's too", f"train-ledger dump {here}")
     if answer.doing == "steps" and not state.by_logs:
