@@ -95,6 +95,17 @@ def test_a_stage_out_of_balance_all_the_time_is_not_why_steps_became_slower():
     assert (found.cause, verdicts(found)["slow.stage_imbalance"]) == ("unknown", "ruled_out")
 
 
+@pytest.mark.parametrize(
+    ("work", "network", "cause"), [(0.3, 0.0, "unknown"), (0.0, 0.3, "slow.communication")]
+)
+def test_the_bubble_of_a_pipeline_that_grows_with_the_work_is_no_slower_network(work, network, cause):
+    parts = healthy(ranks=16)
+    parts["compute_s"] = parts["compute_s"] * (1 + work * AFTER)
+    parts["transfer_s"] = parts["transfer_s"] + 0.6 * parts["compute_s"].max(axis=0) + network * AFTER
+    found = answer(pipeline(parts))
+    assert (found.slower, found.cause, found.culprits) == (True, cause, ())
+
+
 def test_slower_saves_are_told_where_a_stage_is_out_of_balance_all_the_time():
     parts = healthy(ranks=16)
     parts["compute_s"][4:8] *= 1.2

@@ -280,6 +280,20 @@ def test_memory_that_grew_is_not_why_the_network_became_slower(fault):
     assert verdicts(found)[f"slow.{fault.__name__}"] == "ruled_out"
 
 
+def test_the_memory_that_grew_on_the_rank_that_drags_is_told_as_its():
+    """A leak on one rank; memory that grew on another one says nothing of who drags."""
+    leak = {}
+    for leaks in (3, 5):
+        parts = healthy()
+        parts["rss_bytes"][leaks] += 40e9 * np.clip(np.arange(STEPS) - ONSET, 0, None) / (STEPS - ONSET)
+        parts["compute_s"][3] *= 1 + 0.5 * AFTER
+        found = answer(parts)
+        assert (found.cause, found.culprits) == ("slow.straggler.software", (3,))
+        (leak[leaks],) = (it for it in found.suspects if it.cause == "slow.host_memory")
+    assert (leak[3].verdict, leak[3].ranks) == ("confirmed", (3,))
+    assert leak[5].verdict == "ruled_out"
+
+
 def test_a_baseline_that_does_not_tell_everything_is_compared_by_what_it_tells():
     parts = healthy()
     parts["data_wait_s"] = parts["data_wait_s"] + 0.3

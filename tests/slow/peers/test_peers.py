@@ -41,6 +41,39 @@ def test_one_bad_rank(cause: str, seed: int) -> None:
     assert found.excesses[0].ratio > 1.1
 
 
+def uneven(seed: int, slow_from: int | None = None) -> StepTable:
+    """Eight ranks that differ by up to 4 % since ever, as cards do, and vary by 3.5 % from step to step.
+
+    Rank 5 works 15 % longer from step `slow_from` on.
+    """
+    rng = np.random.default_rng(seed)
+    table = slow(checkpoint_every=0).table.columns(slice(3, 303))
+    since_ever, noise = rng.uniform(-0.04, 0.04, (8, 1)), rng.normal(0.0, 0.035, (8, 300))
+    own_s = 0.8 * (1 + since_ever + noise)
+    if slow_from is not None:
+        own_s[5, slow_from:] *= 1.15
+    took_s = np.broadcast_to(own_s.max(axis=0) + 0.15, own_s.shape)
+    return table_with(table, compute_s=own_s, comm_wait_s=took_s - own_s, step_time_s=took_s)
+
+
+@pytest.mark.parametrize(("seed", "steps"), [(20, 124), (20, 212), (25, 148), (31, 276)])
+def test_who_is_a_little_slow_since_ever_is_not_named_for_its_noise(seed: int, steps: int) -> None:
+    """In twenty steps of these somebody is more than 5 % longer than its peers in four of five."""
+    table = uneven(seed).columns(slice(0, steps))
+    newest_s = table.of("compute_s")[:, -20:]
+    share = ((newest_s / others_median(newest_s)) > 1.05).mean(axis=1)
+    assert share.max() >= 0.8
+    found = who(table)
+    assert (found.kind, found.ranks) == ("nobody", ())
+    assert "by chance" in found.reason
+
+
+@pytest.mark.parametrize("seed", [20, 25, 31])
+def test_who_became_slow_among_such_ranks_is_named_all_the_same(seed: int) -> None:
+    found = who(uneven(seed, slow_from=200).columns(slice(0, 225)))
+    assert (found.kind, found.ranks) == ("rank", (5,))
+
+
 def test_a_whole_host() -> None:
     job = slow(dp=32, cause="slow.straggler.clock", whole_host=True)
     found = who(job.table)

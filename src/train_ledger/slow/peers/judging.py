@@ -207,6 +207,8 @@ def _nobody(found: Measured, alerts: Alerts) -> Who:
         if at_times := _at_times(found, alerts):
             return Who("cannot_tell", at_times, steps=steps)
         reason = f"no rank works longer than {np.exp(max(off)):.3f} × its peers"
+        if max(off) > np.log1p(alerts.outlier_effect):
+            reason += ", which ranks that vary as these do are by chance, or for a while"
         return Who("nobody", reason, steps=steps)
     reason = f"no stage has {FEWEST} ranks, so that nobody's peers are known"
     return Who("cannot_tell", reason, steps=steps)

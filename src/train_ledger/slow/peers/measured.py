@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from train_ledger.config import Alerts
+from train_ledger.slow.peers.certainty import is_sure
 from train_ledger.slow.peers.lengths import Explained, by_lengths
 from train_ledger.slow.peers.ratios import FEWEST, LIMIT, log_ratios, others_median, run_sums, spread
 from train_ledger.slow.peers.spans import span_excess
@@ -52,13 +53,17 @@ class Measured:
     usual_s: Floats
 
     def off(self, ratios: Floats, sums: Floats, alerts: Alerts) -> Flags:
-        """Which ranks pass the gates: far enough off, in nearly all steps, for long, and at a cost."""
+        """Which ranks pass the gates: far off, in nearly all steps, for long, at a cost, and for certain."""
         least = np.log1p(alerts.outlier_effect)
         far = (ratios > least) & self.recent
         share = _share(far, self.recent)
         ratio = median_of(ratios, self.recent)
         good = (share >= alerts.outlier_share) & (ratio >= least) & (sums[:, -1] >= LIMIT)
-        return np.asarray(good & (self.impact >= alerts.outlier_impact))
+        good = np.asarray(good & (self.impact >= alerts.outlier_impact))
+        if not good.any():
+            return np.asarray(good)
+        was = log_ratios(self.usual_s[:, None], self.groups)[:, 0]
+        return np.asarray(good & is_sure(ratios, was, self.recent, self.spreads, float(least)))
 
     @property
     def impact(self) -> Floats:

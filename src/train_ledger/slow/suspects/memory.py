@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from train_ledger.answer import Suspect
@@ -56,7 +58,10 @@ def of_host_memory(view: View) -> Suspect:
     grew, more = float(np.nanmax(now / before)), float(np.nanmax(now - before))
     words += f", {grew:.2f} × that of {view.compared_with} where it grew most"
     if grew >= _HOST_GREW and more >= _HOST_BYTES and view.explains(_unexplained(view)):
-        return Suspect("slow.host_memory", "confirmed", words, _unexplained(view))
+        leaks = np.flatnonzero((now / before >= _HOST_GREW) & (now - before >= _HOST_BYTES))
+        return Suspect(
+            "slow.host_memory", "confirmed", words, _unexplained(view), _if_few(view.now, leaks.tolist())
+        )
     return Suspect("slow.host_memory", "ruled_out", words)
 
 
@@ -104,8 +109,12 @@ def _concerned(table: StepTable) -> tuple[int, ...]:
     if not table.tells("num_alloc_retries"):
         return ()
     more = np.nansum(table.increase("num_alloc_retries"), axis=1) > 0
-    ranks = [place.rank for place, has in zip(table.places, more, strict=True) if has]
-    return tuple(ranks) if 0 < 2 * len(ranks) < len(table.places) else ()
+    return _if_few(table, np.flatnonzero(more).tolist())
+
+
+def _if_few(table: StepTable, rows: Sequence[int]) -> tuple[int, ...]:
+    """The ranks of these rows, where they are fewer than half of all."""
+    return tuple(table.ranks[row] for row in rows) if 0 < 2 * len(rows) < len(table.places) else ()
 
 
 def _at_end(table: StepTable, name: str) -> Floats:
