@@ -45,6 +45,7 @@ class Job:
         self._p2p: dict[tuple[int, str], int] = {}
         self._clock = begins_s
         self.enqueued: dict[int, dict[str, int]] = {}  # rank → id of the group → the recorder's own count
+        self.completed: dict[int, dict[str, int]] = {}  # the same of what it counts as completed
 
     def group(self, name: str, ranks: Sequence[int], desc: str = "") -> str:
         """Make a process group; its ranks keep the order in which they are listed."""
@@ -172,11 +173,16 @@ class Job:
             "version": "2.10",
             "pg_config": {"": {"name": "", "desc": "", "ranks": "[]"}} if self.backend == "gloo" else config,
             "comm_lib_version": "2.27.5",
-            "pg_status": {
-                name: {"last_enqueued_collective": count}
-                for name, count in self.enqueued.get(rank, {}).items()
-            },
+            "pg_status": self._status(rank),
             "entries": entries[-ring:] if ring else entries,
+        }
+
+    def _status(self, rank: int) -> dict[str, dict[str, int]]:
+        completed = self.completed.get(rank, {})
+        return {
+            name: {"last_enqueued_collective": count}
+            | ({"last_completed_collective": completed[name]} if name in completed else {})
+            for name, count in self.enqueued.get(rank, {}).items()
         }
 
     def write(

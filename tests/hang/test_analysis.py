@@ -511,6 +511,57 @@ def test_a_rank_without_a_dump_is_no_suspect_where_another_is_the_root() -> None
     assert (answer.culprits, answer.missing_dumps, answer.confidence) == ((3,), (2,), "medium")
 
 
+def test_who_left_no_dump_is_no_suspect_where_another_group_stands_by_itself() -> None:
+    """Ranks 2 and 3 came both to what they have pending first, and it stands: no other rank can be why.
+
+    The clock of rank 0 is behind, so that its wait seems to have begun before.
+    """
+    job = healthy(4)
+    pair = job.group("7", [2, 3], "tp")
+    job.issue([2, 3], group=pair)
+    job.issue([0, 2, 3])
+    job.entries[0][-1]["time_created_ns"] -= 10**10
+    answer = answer_of(job, [0, 2, 3])
+    assert (answer.kind, answer.culprits, answer.missing_dumps) == ("no_mismatch", (), (1,))
+    assert any("whether rank 1 joined cannot be seen" in line for line in answer.not_observed)
+
+
+def test_of_two_without_a_dump_the_one_that_is_waited_for_first_is_the_lead() -> None:
+    """Rank 2 waits for 1, and what waits for 3 stands behind that, although its times say otherwise."""
+    job = healthy(4)
+    job.group("7", [1, 2], "tp")
+    job.group("8", [2, 3], "dp")
+    job.issue([2], group="7")
+    job.issue([2], group="8")
+    job.entries[2][-2]["time_created_ns"] += 10**10
+    assert answer_of(job, [0, 2]).culprits == (1,)
+
+
+def test_where_most_of_a_group_did_not_come_the_accusation_is_weak() -> None:
+    """Rank 2 calls what nobody else does; half of the others wait for it, half have no more to do."""
+    job = healthy(8)
+    half = job.group("7", [0, 1, 2, 3], "dp")
+    job.issue([2], "all_gather")
+    job.issue([0, 1, 3], group=half)
+    answer = answer_of(job)
+    assert answer.confidence == "low"
+    assert any("one operation too many" in line for line in answer.findings[0].evidence)
+
+
+def test_short_rings_full_of_pending_entries_accuse_nobody_of_having_finished() -> None:
+    """All ran ahead; of rank 1 an older pending operation is left, of the others it fell off."""
+    job = healthy(3)
+    pair = job.group("7", [0, 2], "tp")
+    for _ in range(4):
+        job.issue([0, 1, 2])
+        job.issue([0, 2], group=pair)
+    before = {rank: {"0": 0, "7": 0} for rank in range(3)}
+    dumps = len(job.entries[1])
+    job.enqueued = {rank: {"0": dumps, "7": 4} for rank in (0, 2)} | {1: {"0": dumps}}
+    job.completed = {rank: {"0": dumps - 4, "7": 0} for rank in before}
+    assert answer_of(job, ring=4).culprits == ()
+
+
 def test_one_dump_of_many_accuses_nobody() -> None:
     job = healthy(4)
     job.issue([0])

@@ -184,3 +184,31 @@ def test_a_dump_of_active_entries_is_told_from_a_full_ring() -> None:
         job.issue([0])
     ring = dump_of(job, 0, ring=1200)
     assert (ring.active_only, ring.wrapped, ring.groups[0].exact) == (False, True, False)
+
+
+def test_a_short_ring_full_of_pending_entries_is_told_by_what_was_completed() -> None:
+    """The recorder counts 2 as completed, and 3 is in no dump: it fell off."""
+    job = Job(1)
+    job.issue([0], done=True)
+    job.issue([0], done=True)
+    for _ in range(6):
+        job.issue([0])
+    assert dump_of(job, 0, ring=4).active_only  # nothing tells
+    job.enqueued, job.completed = {0: {"0": 8}}, {0: {"0": 2}}
+    ring = dump_of(job, 0, ring=4, as_json=True)
+    assert (ring.active_only, ring.wrapped, ring.groups[0].exact) == (False, True, False)
+    assert dump_of(job, 0, active_only=True).active_only
+
+
+def test_a_group_of_which_nothing_is_held_tells_of_a_short_ring_too() -> None:
+    job = Job(2)
+    job.group("1", [0, 1])
+    job.issue([0], done=True)
+    job.issue([0], group="1")
+    job.issue([0])
+    job.enqueued, job.completed = {0: {"0": 2, "1": 1}}, {0: {"0": 1, "1": 0}}
+    assert dump_of(job, 0, ring=1).wrapped
+    job.completed = {0: {"0": 1, "1": 1}}
+    assert dump_of(job, 0, ring=1).active_only
+    job.completed = {0: {"0": -1, "1": -1}}  # not counted at all
+    assert dump_of(job, 0, ring=1).active_only

@@ -27,7 +27,12 @@ from train_ledger.hang.dumps.entry import (
 )
 from train_ledger.hang.dumps.entry_groups import entries_by_group
 from train_ledger.hang.dumps.essential import essentials
-from train_ledger.hang.dumps.group_table import enqueued_by_name, group_status, group_table
+from train_ledger.hang.dumps.group_table import (
+    completed_by_id,
+    enqueued_by_name,
+    group_status,
+    group_table,
+)
 from train_ledger.hang.dumps.held import Held, Key, OddEntryError, hold
 from train_ledger.hang.dumps.old_sizes import without_doubtful_sizes
 from train_ledger.hang.dumps.schema import are_ordinary
@@ -107,9 +112,10 @@ def _summary(
         lost = len(raw) - sum(map(len, groups.values()))
     else:
         retired, groups, by_id, lost = RETIRED_IS_DONE, essential, False, 0
-    active_only, wrapped = coverage(entries, groups.values())
     config, odd_config = group_table(content.get("pg_config"))
     status, odd_status = group_status(content.get("pg_status"))
+    completed = completed_by_id(content.get("pg_status"))
+    active_only, wrapped = coverage(entries, groups.values(), status, completed)
     whole = active_only or not wrapped
     batching: tuple[str, ...] = ()
     if active_only:

@@ -17,6 +17,7 @@ from train_ledger.hang.dumps.understood import MOST_OPERATIONS
 __all__ = [
     "MOST_RANKS",
     "ascending",
+    "completed_by_id",
     "enqueued_by_name",
     "group_status",
     "group_table",
@@ -62,16 +63,19 @@ def group_status(raw: Any) -> tuple[dict[str, int], str | None]:
     """Group id → highest number that was enqueued; and what of it is not understood, in words."""
     if not isinstance(raw, dict):
         return {}, None if raw is None else "the status of groups is not understood"
-    counts = {
-        text(name): integer(value.get("last_enqueued_collective"))
-        for name, value in raw.items()
-        if isinstance(value, dict)
-    }
-    understood = {
-        name: count for name, count in counts.items() if count is not None and count < MOST_OPERATIONS
-    }
+    understood = _counts(raw, "last_enqueued_collective")
     odd = len(raw) - len(understood)
     return understood, f"the status of {odd} of {len(raw)} groups is not understood" if odd else None
+
+
+def completed_by_id(raw: Any) -> dict[str, int]:
+    """Group id → highest number that was completed, -1 for none; without what is not understood."""
+    return _counts(raw, "last_completed_collective") if isinstance(raw, dict) else {}
+
+
+def _counts(raw: Mapping[Any, Any], key: str) -> dict[str, int]:
+    counts = {text(name): integer(value.get(key)) for name, value in raw.items() if isinstance(value, dict)}
+    return {name: count for name, count in counts.items() if count is not None and count < MOST_OPERATIONS}
 
 
 def enqueued_by_name(status: Mapping[str, int], table: Table, ids: Mapping[str, str]) -> dict[str, int]:

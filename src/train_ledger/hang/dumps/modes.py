@@ -1,7 +1,8 @@
 """Do the dumps of a job hold active entries alone?
 
 One setting holds for all its ranks. A dump in which nothing is done may be of active entries alone, or its
-ring is full of pending ones; where another rank's dump shows what is done, it is the latter.
+ring is full of pending ones; where another rank's dump shows what is done, or that older ones fell off its
+ring, it is the latter.
 """
 
 from __future__ import annotations
@@ -18,12 +19,15 @@ __all__ = ["of_one_mode", "without_ended_batches"]
 
 def of_one_mode(dumps: Sequence[Dump]) -> Sequence[Dump]:
     """The same dumps; those that were wrongly taken for active entries alone have lost older ones."""
-    if not any(dump.active_only and dump.entries for dump in dumps) or not any(map(_shows_done, dumps)):
+    if not any(dump.active_only and dump.entries for dump in dumps) or not any(map(_holds_all, dumps)):
         return dumps
     return [_wrapped(dump) if dump.active_only and dump.entries else dump for dump in dumps]
 
 
-def _shows_done(dump: Dump) -> bool:
+def _holds_all(dump: Dump) -> bool:
+    """Whether it is certainly none of active entries alone."""
+    if dump.wrapped and dump.cut is None:
+        return True
     return any(op.done for held in dump.groups for op in (*held.ops[:1], *held.p2p_done[:1]))
 
 

@@ -16,6 +16,7 @@ from train_ledger.answer import HANG_KINDS
 from train_ledger.hang.reasoning.cause import Root, Roots
 from train_ledger.hang.reasoning.cycles import by_waiter, crossed_queues, cycle_of
 from train_ledger.hang.reasoning.groups import GroupView, siblings_of
+from train_ledger.hang.reasoning.heads import at_head, oldest_pending, stands_by_itself
 from train_ledger.hang.reasoning.laggards import Wait, collective_waits, first_of
 from train_ledger.hang.reasoning.mismatch import find_mismatch
 from train_ledger.hang.reasoning.order import Orders
@@ -164,14 +165,21 @@ class _Case:
         return sorted(mine, key=lambda wait: wait.op.created_ns)
 
     def weaker(self, ranks: set[int], damaged: frozenset[int]) -> tuple[list[Root], list[Wait]]:
-        """What can still be said of ranks that wait for nobody who is known to be missing."""
+        """What can still be said of ranks that wait for nobody who is known to be missing.
+
+        What somebody waits for before all else comes first. Where a collective that all its members came to
+        stands by itself, who left no dump is not needed to explain it, and not accused.
+        """
         roots: list[Root] = []
         undecided: list[Wait] = []
-        for wait in self.unanswered(ranks):
+        heads = oldest_pending(self.views)
+        open_waits = sorted(self.unanswered(ranks), key=lambda wait: not at_head(wait, heads))
+        acquitted = any(stands_by_itself(wait, heads) for wait in open_waits)
+        for wait in open_waits:
             absent = tuple(
                 rank for rank in wait.unknown if rank not in damaged and rank not in wait.view.standings
             )
-            if absent and len(absent) * 2 <= len(wait.view.group.ranks) and not roots:
+            if absent and len(absent) * 2 <= len(wait.view.group.ranks) and not roots and not acquitted:
                 roots.append(_root_of("missing_ranks", absent, wait, seen=False))
             elif wait.unknown or _is_alone(wait):
                 undecided.append(wait)

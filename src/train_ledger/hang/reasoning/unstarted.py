@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from train_ledger.hang.reasoning.cause import Root
 from train_ledger.hang.reasoning.groups import GroupView
+from train_ledger.hang.reasoning.heads import oldest_pending
 from train_ledger.hang.reasoning.laggards import Wait
 
 __all__ = ["unstarted"]
@@ -18,7 +19,7 @@ __all__ = ["unstarted"]
 
 def unstarted(waits: Sequence[Wait], views: Sequence[GroupView]) -> list[Root]:
     """A cause for each such wait; `waits` are those in which all members came."""
-    return list(_found(waits, _oldest_pending(views)))
+    return list(_found(waits, oldest_pending(views)))
 
 
 def _found(waits: Sequence[Wait], oldest: Mapping[int, int]) -> Iterator[Root]:
@@ -38,16 +39,3 @@ def _found(waits: Sequence[Wait], oldest: Mapping[int, int]) -> Iterator[Root]:
 _WHY = (
     "its GPU has not begun the operation, which runs on the GPUs of all others: it stands in something before"
 )
-
-
-def _oldest_pending(views: Sequence[GroupView]) -> dict[int, int]:
-    """The record id of each rank's oldest pending operation."""
-    oldest: dict[int, int] = {}
-    for view in views:
-        for rank in view.waiting:
-            standing = view.standings[rank]
-            ops = [op for op in standing.held_ops if not op.done][:1]
-            pairs = list(standing.held.p2p[:1]) if standing.held else []
-            for op in (*ops, *pairs):
-                oldest[rank] = min(op.record, oldest.get(rank, op.record))
-    return oldest

@@ -73,6 +73,12 @@ def confidence_of(root: Root, evidence: Evidence) -> Confidence:
     return max(by_dumps, by_its_word, key=LEVELS.index)
 
 
+def _most_are_late(root: Root) -> bool:
+    """Whether more than half of the group did not come, be they accused or victims of others who did not."""
+    late = sum(it.reached(root.seq) is False for it in root.view.standings.values())
+    return root.kind == "missing_ranks" and bool(root.culprits) and late * 2 > len(root.view.group.ranks)
+
+
 def _fell(root: Root, evidence: Evidence) -> bool:
     """Whether it is about ranks that are known to have fallen by themselves."""
     return bool(root.culprits) and {*root.culprits} <= {*evidence.fallen}
@@ -96,6 +102,8 @@ def _by_dumps(root: Root, evidence: Evidence) -> Confidence:
     most_accused = len(root.culprits) * 2 > len(root.view.group.ranks)
     if root.kind == "missing_ranks" and stands == {"host"} and not most_accused:
         return "high"
+    if _most_are_late(root) and stands != {"host"}:
+        return "low"
     return "high" if is_whole and root.culprits and not most_accused else "medium"
 
 
@@ -124,6 +132,8 @@ def _lines(root: Root, evidence: Evidence) -> Iterator[str]:
         yield from _sides(root)
     else:
         yield _who_waits(root) + _since(root, evidence)
+    if _most_are_late(root):
+        yield "most of the group did not come: the few that did may have issued one operation too many"
     yield from root.why
     if told := timeouts_line(evidence.known, root.seq, root.view.group.name):
         yield told
@@ -134,8 +144,6 @@ def _lines(root: Root, evidence: Evidence) -> Iterator[str]:
         yield from _of_culprit(rank, root, evidence)
     if len(root.culprits) > _SHOWN:
         yield f"and {len(root.culprits) - _SHOWN} more like these"
-    if root.kind == "missing_ranks" and len(root.culprits) * 2 > len(root.view.group.ranks):
-        yield "most of the group did not come: the few that did may have issued one operation too many"
     if root.kind == "completion_laggard":
         yield from _finished_by(root)
 
