@@ -4,8 +4,8 @@
 
 Reads made logs of MIB mebibytes and prints the rate in megabytes a second of CPU time, and the largest
 resident size: chatter as NCCL prints it, warnings that differ in numbers alone, words in no order, chatter
-with a step in every thousandth line, and nothing but steps. Ends with 1 where chatter is read
-slower than 100 MB/s.
+with a step in every thousandth line, and nothing but steps of Megatron, torchtitan, DeepSpeed and the Hugging
+Face Trainer. Ends with 1 where chatter is read slower than 100 MB/s.
 """
 
 from __future__ import annotations
@@ -65,6 +65,34 @@ def step(number: int) -> str:
     )
 
 
+def titan(number: int) -> str:
+    return (
+        f"[rank0]:[titan] 2026-02-03 04:05:06,007 - root - INFO - \x1b[31mstep: {number:2d}  \x1b[32mloss:  "
+        f"7.{number % 99_999:05d}  \x1b[33mgrad_norm:  2.{number % 9999:04d}  \x1b[34mmemory: "
+        f"40.00GiB(50.00%)  tps: 3,{number % 999:03d}  tflops: 130.20  mfu: 13.16%\x1b[39m"
+    )
+
+
+def deepspeed(number: int) -> str:
+    """Two lines a step: the engine's and its timer's."""
+    front, ended = "[2026-02-03 04:05:06,142] [INFO]", number // 2
+    if number % 2:
+        return f"{front} [logging.py:96:log_dist] [Rank 0] step={ended + 1}, skipped=0, lr=[1e-05], mom=[0.9]"
+    return (
+        f"{front} [timer.py:199:stop] epoch=0/micro_step={ended}/global_step={ended}, "
+        f"RunningAvgSamplesPerSec=12.5{number % 9}, CurrSamplesPerSec=12.4, MemAllocated=3.96GB"
+    )
+
+
+def trainer(number: int) -> str:
+    clock = f"{number // 60:02d}:{number % 60:02d}"
+    return (
+        f"{{'loss': 2.{number % 9999:04d}, 'grad_norm': 1.{number % 999:03d}, 'learning_rate': 2e-05, "
+        f"'epoch': {number / 1000:.3f}}}\r {number // 1000}%|#2   | {number}/100000 "
+        f"[{clock}<01:10:00, 1.2s/it]"
+    )
+
+
 def mixed(number: int) -> str:
     return step(number) if number % 1000 == 0 else chatter(number)
 
@@ -75,6 +103,9 @@ LOGS: dict[str, tuple[Callable[[int], str], float]] = {
     "words": (words, 0.25),
     "mixed": (mixed, 1.0),
     "steps": (step, 0.05),
+    "titan": (titan, 0.05),
+    "deepspeed": (deepspeed, 0.05),
+    "trainer": (trainer, 0.05),
 }
 """Lines, and what part of the size is read of them."""
 
@@ -91,7 +122,7 @@ def text_of(line: Callable[[int], str], size: int) -> bytes:
 
 def rate_mb_s(text: bytes) -> tuple[float, int, int]:
     """MB/s of CPU time, lines, facts."""
-    reader, facts = FactReader("train.log"), 0
+    reader, facts = FactReader("train.log", written_t=1_775_000_000.0), 0
     began_s = time.process_time()
     for at in range(0, len(text), PIECE_BYTES):
         facts += len(reader.feed(text[at : at + PIECE_BYTES]))
@@ -108,7 +139,8 @@ def main(mib: int) -> int:
         slow = slow or (name == "chatter" and rate < LEAST_MB_S)
         most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
         print(
-            f"{name:<9} {len(text) >> 20:4} MiB {lines:8} lines {facts:7} facts {rate:7.0f} MB/s {most:5} MiB"
+            f"{name:<9} {len(text) >> 20:4} MiB {lines:8} lines {facts:7} facts {rate:7.1f} MB/s "
+            f"{rate * 1e6 * lines / len(text):9.0f} lines/s {most:5} MiB"
         )
     return int(slow)
 
