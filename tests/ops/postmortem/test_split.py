@@ -162,3 +162,11 @@ def test_a_decision_behind_the_restart_is_that_of_another_incident() -> None:
     assert split(told, [later], None).parts_s["decide"] is None
     own = Note(T + 500, "restarted", "ada", "h", T + 500, decision=True)
     assert split(told, [own, later], None).parts_s["decide"] == 390
+
+
+def test_what_came_before_the_first_step_is_no_load_where_none_was_told() -> None:
+    told = incident(("alert_fired", T + 100, {}), state("restarting", T + 2000))
+    found = split(told, [], accounts(recovery(redo=1000.0)))
+    assert (found.parts_s["load"], found.parts_s["redo"]) == (None, 1000)
+    found = split(told, [], accounts(recovery(load=700.0, redo=1000.0)))
+    assert (found.parts_s["load"], found.parts_s["redo"]) == (1000, 1000)

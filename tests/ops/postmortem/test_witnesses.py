@@ -104,3 +104,17 @@ def test_the_last_step_of_whom_the_verdict_names(run: RunDir) -> None:
 
 def test_a_run_directory_without_anything_tells_nothing(tmp_path: Path) -> None:
     assert witnesses_of(RunDir(tmp_path), WINDOW, Xid()).moments == ()
+
+
+def test_signals_that_came_minutes_apart_are_not_told_as_of_the_first(run: RunDir) -> None:
+    for rank, t in ((0, T + 200), (1, T + 3)):
+        with run.signals_of(rank).open("a") as file:
+            file.write(_line(rank, t, event="signal", number=15) + "\n")
+            file.write(_line(rank, t + 1, event="signal", number=2) + "\n")
+    said = [(round(it.t or 0.0) - T, it.text) for it in _told(run) if it.text.startswith("signal")]
+    assert said == [
+        (3, "signal on rank 1: number 15 (attempt 0)"),
+        (4, "signal on rank 1: number 2 (attempt 0)"),
+        (200, "signal on rank 0: number 15 (attempt 0)"),
+        (201, "signal on rank 0: number 2 (attempt 0)"),
+    ]

@@ -88,7 +88,7 @@ def split(incident: Incident, notes: Iterable[Note], accounts: Accounts | None) 
     return Split(
         stood_t=stood_t,
         marks=marks,
-        parts_s=_parts(stood_t, marks),
+        parts_s=_parts(stood_t, marks, own),
         first_step_t=own[0].first_step_t if own else told.get("stepping"),
         redone_steps=sum(it.redone_steps for it in own) if own else _whole(checked.get("redone_steps")),
         resumed_step=own[-1].resumed_step if own else None,
@@ -217,10 +217,17 @@ def _counted(recovery: Recovery) -> dict[str, float]:
     return found
 
 
-def _parts(stood_t: float | None, marks: Mapping[str, float | None]) -> dict[str, float | None]:
-    """Between neighbouring marks; a mark that lies before its neighbour bounds nothing."""
+def _parts(
+    stood_t: float | None, marks: Mapping[str, float | None], own: Sequence[Recovery]
+) -> dict[str, float | None]:
+    """Between neighbouring marks; a mark that lies before its neighbour bounds nothing.
+
+    Where no load was told, steps are done again from the first step on: what came before it is no load.
+    """
     bounds: Sequence[float | None] = (stood_t, *(marks.get(name) for name in _ENDS))
-    return {part: _between(*pair) for part, pair in zip(PARTS, pairwise(bounds), strict=True)}
+    found = {part: _between(*pair) for part, pair in zip(PARTS, pairwise(bounds), strict=True)}
+    is_told = not own or own[0].parts_s.get("load") is not None
+    return found if is_told else {**found, "load": None}
 
 
 def _between(begin: float | None, end: float | None) -> float | None:

@@ -1,7 +1,7 @@
 """In which words do facts stand in a timeline?
 
 Of what many ranks tell alike one line is made, by the first of them, or by the last where that one ends it –
-a start, a load, a dump – and it says how many they were.
+a start, a load, a dump – and it says how many they were. What comes a minute later is another line.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from train_ledger.run_dir import RunDir
 __all__ = ["Statements"]
 
 _SHORTEST_LEAD_S = 0.05
+_APART_S = 60.0
 _EVENTS = {
     "run_start": "started",
     "ckpt_loaded": "checkpoint loaded",
@@ -53,11 +54,17 @@ class Statements:
         return [self._moment(it, members, places) for it, members in zip(shown, alike, strict=True)]
 
     def _alike(self, facts: Iterable[Dated]) -> list[list[Dated]]:
-        alike: dict[object, list[Dated]] = {}
+        found: list[list[Dated]] = []
+        newest: dict[object, list[Dated]] = {}
         for it in sorted(facts, key=lambda it: it.t or 0.0):
-            if (key := _kind(it.fact)) is not None:
-                alike.setdefault(key, []).append(it)
-        return list(alike.values())
+            if (key := _kind(it.fact)) is None:
+                continue
+            members = newest.get(key)
+            if members is None or _is_apart(members[-1], it):
+                newest[key] = members = []
+                found.append(members)
+            members.append(it)
+        return found
 
     def _moment(self, it: Dated, members: Sequence[Dated], places: Mapping[Key, str]) -> Moment:
         fact = it.fact
@@ -90,6 +97,11 @@ class Statements:
         return f"clock of {host}, {abs(lead_s):.1f} s {'ahead' if lead_s > 0 else 'behind'}, taken off"
 
 
+def _is_apart(last: Dated, it: Dated) -> bool:
+    """A GPU's lines of one code are told as one, and how many they are."""
+    return _code(it.fact) is None and (it.t or 0.0) - (last.t or 0.0) > _APART_S
+
+
 def _last_ends_it(fact: Fact) -> bool:
     return isinstance(fact, Event) and fact.name in _LAST_ENDS_IT
 
@@ -97,7 +109,8 @@ def _last_ends_it(fact: Fact) -> bool:
 def _kind(fact: Fact) -> object:
     """What makes facts alike; None for those that are not told."""
     if isinstance(fact, Event):
-        return (fact.name, fact.attempt, fact.details.get("type")) if fact.name in _EVENTS else None
+        what = fact.details.get("type") or fact.details.get("number")
+        return (fact.name, fact.attempt, what) if fact.name in _EVENTS else None
     if isinstance(fact, Fault):
         gpu = (fact.host, fact.details.get("pci")) if fact.fault == "xid" else None
         return fact.fault, fact.attempt, fact.details.get("code"), gpu
