@@ -55,6 +55,20 @@ def test_a_host_that_is_a_stage_and_became_slow_long_ago_is_named():
     assert (found.kind, found.hosts) == ("host", ("node1",))
 
 
+def test_a_host_of_two_stages_is_named_where_both_became_slow():
+    parts = healthy(ranks=32)
+    parts["compute_s"][8:16] *= 1 + 0.3 * AFTER
+    found = answer(pipeline(parts, pp=8, per_host=8))
+    assert (found.kind, found.hosts, found.culprits) == ("host", ("node1",), tuple(range(8, 16)))
+
+
+def test_a_host_of_two_stages_is_not_named_where_one_of_them_became_slow():
+    parts = healthy(ranks=32)
+    parts["compute_s"][8:12] *= 1 + 0.3 * AFTER
+    found = answer(pipeline(parts, pp=8, per_host=8))
+    assert (found.kind, found.culprits) == ("stage", ())
+
+
 def card(rank, mhz):
     return GpuState(
         f"node{rank * 2 // RANKS}", rank, f"GPU-{rank}", ranks=(rank,), seen_t=1.8e9,

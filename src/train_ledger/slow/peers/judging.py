@@ -22,7 +22,7 @@ from train_ledger.slow.peers.culprits import (
 from train_ledger.slow.peers.detector import by_detector, tells_stragglers
 from train_ledger.slow.peers.doubts import doubt
 from train_ledger.slow.peers.log_timers import of_log, tells_spans
-from train_ledger.slow.peers.measured import Measured, measured
+from train_ledger.slow.peers.measured import Measured, measured, median_of
 from train_ledger.slow.peers.ratios import FEWEST
 from train_ledger.slow.peers.stages import SlowStage, slow_stage
 from train_ledger.slow.peers.turns import turns, was_slow
@@ -35,6 +35,8 @@ _UNTOLD = (
     "no rank tells its own work (compute_s, or comm_wait_s): steps take all ranks equally long, whoever drags"
 )
 _FAR, _AT_TIMES = 0.10, 0.3
+_RISEN_WITH = 0.5
+"""Of what a stage rose by, so much at least the other stages of its host did."""
 
 
 def who(table: StepTable, alerts: Alerts | None = None, before: StepTable | None = None) -> Who:
@@ -174,12 +176,15 @@ def _nobody_named(found: Measured, alerts: Alerts) -> Who:
 
 
 def _of_stage(found: Measured, stage: SlowStage, alerts: Alerts) -> Who:
-    """A stage that is one host's and became slow is that host's fault: layouts do not change in mid-run."""
+    """A stage of one host, which became slow as a whole, is that host's fault: layouts stay as they are."""
     rows = [int(row) for row in np.flatnonzero(found.groups == stage.stage)]
     hosts = {found.table.hosts[row] for row in rows}
-    elsewhere = {host for row, host in enumerate(found.table.hosts) if row not in rows}
-    if stage.has_risen and len(hosts) == 1 and None not in hosts and not hosts & elsewhere and len(rows) > 1:
-        return _named(found, rows, alerts, by_history=True)
+    of_host = [row for row, host in enumerate(found.table.hosts) if host in hosts]
+    if stage.has_risen and len(hosts) == 1 and None not in hosts and len(of_host) > 1:
+        risen = median_of(found.risen, found.recent)
+        others = [risen[row] for row in of_host if row not in rows]
+        if all(it > _RISEN_WITH * np.log(stage.ratio) for it in others):
+            return _named(found, of_host, alerts, by_history=True)
     reason = (
         f"the {len(rows)} ranks of stage {stage.stage} work {stage.ratio:.2f} × as long as those of the "
         f"other stages in {stage.share:.0%} of the steps: the layout is out of balance"
