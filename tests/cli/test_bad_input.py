@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from rights import needs_locks, train_ledger_without_rights
 from train_ledger.cli import app
 
 OF_A_RUN = ("diagnose", "watch", "export", "postmortem", "stacks")
@@ -129,11 +130,14 @@ def test_wrong_usage(arguments: list[str], tmp_path: Path) -> None:
     _ends_in_one_line([argument.format(tmp=tmp_path) for argument in arguments])
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root reads what nobody may read")
+@needs_locks
 def test_a_run_that_may_not_be_read(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text("{}")
     (tmp_path / "run.json").chmod(0)
-    assert "Permission denied" in _ends_in_one_line(["diagnose", tmp_path])
+    ended = train_ledger_without_rights("diagnose", tmp_path)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr.startswith(f"train-ledger: {tmp_path}/run.json: ")
+    assert ("Permission denied" in ended.stderr, ended.stderr.count("\n")) == (True, 1)
 
 
 @pytest.mark.parametrize("verb", sorted({*OF_A_RUN} - {"postmortem"}))
