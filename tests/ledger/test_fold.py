@@ -176,6 +176,7 @@ class TestStall:
         job.event("phase_start", phase="start_up")
         job.wait(60)
         job.event("phase_end", phase="start_up")
+        job.event("phase_start", phase="compile")
         assert (job.state(1740).state, job.state(1741).state) == ("starting", "stalled")
 
     def test_where_no_rank_ever_wrote_a_line(self) -> None:

@@ -4,7 +4,7 @@ Outside the phases that take long by nature: max(floor, factor × the usual time
 a phase is open on any rank that has come as far as the run, the phase's limit, since in synchronous training
 all others wait for that rank; a rank that hangs outside of them raises nothing. A phase that ended is over:
 the limit starts again at its end. Before the first step the whole start has its limit, and where it goes
-through phases that say when they end, each of them has its own.
+through long phases that say when they end, each of them has its own.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ __all__ = ["StallLimit", "p50_step_s", "stall_limit"]
 
 _NEXT_STEP = 1
 
-_FIRST_STEP = 1 / 3
-"""Of the limit of start-up, where phases before the first step have taken nearly all of it."""
+_PART_OF_START = 1 / 3
+"""Phases that took less of the limit of start-up lengthen it by nothing; so long may be none between them."""
 
 
 class StallLimit(NamedTuple):
@@ -71,8 +71,9 @@ def stall_limit(
     excused = [rank.phases.excused_t - lead_s for rank, lead_s in here if rank.phases.excused_t is not None]
     excused_s = 0.0 if since_t is None else max(0.0, max(excused, default=since_t) - since_t)
     if last_step_t is None:
-        to_come_s = phase.limit_s if phase else _FIRST_STEP * alerts.start_up_limit_s
-        limit_s = max(alerts.start_up_limit_s, excused_s + to_come_s)
+        part_s = _PART_OF_START * alerts.start_up_limit_s
+        to_come_s = phase.limit_s if phase else part_s
+        limit_s = max(alerts.start_up_limit_s, to_come_s + (excused_s if excused_s > part_s else 0.0))
         limit_s = max([limit_s, *(rank.reported_limit_s(limit_s, alerts.stall_factor) for rank, _ in ranks)])
     else:
         between_s = max(_between_steps_s(tellers, alerts), _pause_s(ranks, alerts))
