@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from train_ledger.dash.backtest.pauses import with_pauses
 from train_ledger.dash.backtest.replay import Known
 from train_ledger.facts import Event, Fact, Fault, HardwareReading
 from train_ledger.ledger import dated, dated_of_hosts
@@ -60,7 +61,7 @@ def record(run_dir: RunDir) -> Recording:
     """
     run_json = run_dir.read_run()
     reading = read_run(run_dir, hardware_bytes=None)
-    known, untimed = _known(reading.facts, reading.hardware)
+    known, untimed = _known(with_pauses(reading.facts), reading.hardware)
     known, apart = _of_the_run(known)
     run = run_dir.name_in(run_json)
     ended_t = known[-1].t if known else math.nan
