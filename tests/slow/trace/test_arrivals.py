@@ -57,6 +57,25 @@ def test_nobody_is_blamed_below_what_the_clocks_allow(tmp_path: Path) -> None:
     assert all(it is not None and it.last == 0 for it in told.by_rank.values())
 
 
+def test_a_clock_that_was_set_in_between_makes_nobody_late(tmp_path: Path) -> None:
+    on_time = [0.0, 9.0, 3.0, 6.0, 1.0, 8.0, 2.0, 7.0, 0.0, 5.0]
+    for at, by_us in ((7, 300), (2, -300), (8, 3000)):
+        set_back = [*calls(on_time)[:at], *calls(on_time, ahead_us=by_us)[at:]]
+        told = found(tmp_path, set_back, calls(on_time), calls(on_time), calls(on_time))
+        assert told.latest is None
+        assert not any(len(it.waits) for it in told.by_rank.values() if it is not None)
+    late = [300.0 if number % 2 else 0.0 for number in range(10)]
+    told = found(tmp_path, set_back, calls(late), calls(on_time), calls(on_time))
+    assert told.latest == 1, "by the collectives before the clock was set"
+
+
+def test_a_rank_of_which_there_is_no_trace_may_have_come_last(tmp_path: Path) -> None:
+    paths = [write(tmp_path / f"{it}.json", *calls([0.0] * 5), rank=it, world_size=4) for it in range(4)]
+    said = "of 3 of 4 ranks: who came last may be one of the others"
+    assert said in [it.why for it in breakdown(paths[:3]).degraded]
+    assert said not in [it.why for it in breakdown(paths).degraded]
+
+
 @pytest.mark.parametrize(
     ("ranks", "why"),
     [

@@ -2,7 +2,8 @@
 
 All ranks of a collective such as an all-reduce leave it at the same moment, so the ends of the collectives
 that ranks have in common tell by how much their clocks differ. What is left of the differences is how well
-that is known; no wait shorter than three times this is told as one, and nobody is blamed below it.
+that is known; no wait shorter than three times this is told as one, and nobody is blamed below it. Nor by a
+collective whose own ends lie half as far apart: a clock was set in between, or not all left it together.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ __all__ = ["Arrivals", "Straggling", "arrivals"]
 
 _FEWEST_IN_COMMON = 3
 _MANY_UNCERTAINTIES = 3
+_MANY_APART = 2
 _MOST_OF_ALL = 2 / 3
 _FEWEST_TO_BLAME = 3
 
@@ -85,7 +87,9 @@ def arrivals(traces: Mapping[int, Trace]) -> Arrivals:
     takes_part = np.logical_not(np.isnan(ends).all(axis=1)).tolist()
     worst = np.nanmedian(np.abs(left[takes_part]), axis=1).max()
     uncertainty_ns = int(np.ceil(_OF_MAD * worst))
-    told = _straggling(common, ranks, starts, _MANY_UNCERTAINTIES * uncertainty_ns)
+    apart = np.nanmax(left, axis=0) - np.nanmin(left, axis=0)
+    least = np.maximum(_MANY_UNCERTAINTIES * uncertainty_ns, _MANY_APART * apart)
+    told = _straggling(common, ranks, starts, least)
     return Arrivals(
         {rank: told[rank] if part else None for rank, part in zip(ranks, takes_part, strict=True)},
         {rank: int(it) for rank, it, part in zip(ranks, offsets, takes_part, strict=True) if part},
@@ -133,19 +137,20 @@ def _straggling(
     common: Sequence[Mapping[int, Call]],
     ranks: Sequence[int],
     starts: npt.NDArray[np.float64],
-    least_ns: float,
+    least: npt.NDArray[np.float64],
 ) -> dict[int, Straggling]:
+    """By rank; in each collective waits count that are longer than the `least` of it."""
     last, who = np.nanmax(starts, axis=0), np.nanargmax(starts, axis=0)
     late = last - np.nanmedian(starts, axis=0)
-    counts = (last - np.nanmin(starts, axis=0)) > least_ns
+    counts = (last - np.nanmin(starts, axis=0)) > least
     found: dict[int, Straggling] = {}
     for row, rank in enumerate(ranks):
         waits = []
         waited_ns = last - starts[row]
-        for column in np.flatnonzero(counts & (np.nan_to_num(waited_ns) > least_ns)).tolist():
+        for column in np.flatnonzero(counts & (np.nan_to_num(waited_ns) > least)).tolist():
             call = common[column][rank]
             waits.append((call.start, min(call.start + int(waited_ns[column]), call.end)))
-        mine = counts & (who == row) & (late > least_ns / 2)
+        mine = counts & (who == row) & (late > least / 2)
         set_of = union([a for a, _ in waits], [b for _, b in waits]) if waits else nothing()
         found[rank] = Straggling(set_of, int(late[mine].sum()), int(mine.sum()))
     return found

@@ -188,8 +188,11 @@ def _rank_of(trace: Trace, degraded: list[Degraded]) -> int | None:
 
 def _of_arrivals(traces: Mapping[int, Trace], found: Arrivals) -> Iterable[Degraded]:
     files = ", ".join(trace.file for trace in traces.values())
+    world = max((trace.world_size or 0 for trace in traces.values()), default=0)
     if found.why and len(traces) > 1:
         yield Degraded(files, found.why)
+    elif 1 < len(traces) < world:
+        yield Degraded(files, f"of {len(traces)} of {world} ranks: who came last may be one of the others")
     if found.differing:
         why = f"{found.differing} collectives are not equally often in all traces of their group: left out"
         yield Degraded(files, why)
