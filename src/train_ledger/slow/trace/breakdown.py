@@ -187,7 +187,7 @@ def _rank_of(trace: Trace, degraded: list[Degraded]) -> int | None:
 
 
 def _of_arrivals(traces: Mapping[int, Trace], found: Arrivals) -> Iterable[Degraded]:
-    files = ", ".join(trace.file for trace in traces.values())
+    files = " and ".join((*[trace.file for trace in traces.values()][:1], f"{len(traces) - 1} more"))
     world = max((trace.world_size or 0 for trace in traces.values()), default=0)
     if found.why and len(traces) > 1:
         yield Degraded(files, found.why)
