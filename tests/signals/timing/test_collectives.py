@@ -119,7 +119,7 @@ def test_what_somebody_has_wrapped_since_stays(collectives: Collectives) -> None
     def theirs(*arguments: Any, **options: Any) -> Any:
         return ours(*arguments, **options)
 
-    stored = collectives._originals[0][2][0]
+    stored = collectives._replaced._originals[0][2][0]
     dist.ProcessGroup.allreduce = theirs
     collectives.close()
     try:
@@ -224,7 +224,7 @@ def test_what_is_sent_and_received_is_seen(collectives: Collectives, monkeypatch
             patch.setattr(dist.ProcessGroup, "_get_sequence_number_for_group", lambda _, n=number + counts: n)
             assert "compute_s" in collectives.step()
             collectives._sequence._last = {id(group): number}
-    assert {"send", "recv", "recv_anysource"} <= {name for _, name, _ in collectives._originals}
+    assert {"send", "recv", "recv_anysource"} <= {name for _, name, _ in collectives._replaced._originals}
 
 
 def test_a_group_that_is_destroyed_is_not_kept() -> None:

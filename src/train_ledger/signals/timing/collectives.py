@@ -18,8 +18,10 @@ from collections.abc import Callable
 from typing import Any
 
 from train_ledger.signals.timing.data_parallel import DataParallel
+from train_ledger.signals.timing.replaced import Replaced
 from train_ledger.signals.timing.sequence import Sequence
 from train_ledger.signals.timing.timeline import timeline
+from train_ledger.signals.timing.torch_there import is_cuda_initialised, is_imported
 from train_ledger.signals.timing.work_clock import WorkClock
 
 __all__ = ["Collectives"]
@@ -51,7 +53,7 @@ class Collectives:
         self._wanted = wanted
         self._installed = False
         self._installing = threading.Lock()
-        self._originals: list[tuple[Any, str, Any]] = []
+        self._replaced = Replaced()
         self._cuda_came = False
         self._aside = 0
         self._aside_waits = 0
@@ -94,10 +96,10 @@ class Collectives:
         """
         if not self._wanted:
             return
-        if not self._installed and _is_imported():
+        if not self._installed and is_imported():
             self._install(sys.modules["torch.distributed"])
         if self.clock.line is not None and self.clock.on_cuda is None:
-            self._cuda_came = _cuda_initialised()
+            self._cuda_came = is_cuda_initialised()
 
     def _is_whole(self, all_seen: bool) -> bool:
         """Whether all waiting of the step was seen: its collectives, and every stream that ran one.
@@ -131,43 +133,28 @@ class Collectives:
             self._wanted = self._installed = False
             return
         for name in _ISSUING:
-            self._wrap(group, name, functools.partial(self._issuing, self._sequence.saw))
+            self._replaced.put(group, name, functools.partial(self._issuing, self._sequence.saw))
         for name in _PAIRING:
-            self._wrap(group, name, functools.partial(self._issuing, self._sequence.saw_pair))
+            self._replaced.put(group, name, functools.partial(self._issuing, self._sequence.saw_pair))
         # What is issued is waited for by its Work or its Future; sending and receiving, too.
         future = getattr(sys.modules.get("torch._C"), "Future", None)
         for owner, name in ((work, "wait"), (work, "synchronize"), (future, "wait")):
-            self._wrap(owner, name, self._blocking)
+            self._replaced.put(owner, name, self._blocking)
         for owner, name in ((group, "monitored_barrier"), (torch_distributed, "_broadcast_coalesced")):
-            self._wrap(owner, name, self._whole)
+            self._replaced.put(owner, name, self._whole)
         stream = getattr(getattr(sys.modules.get("torch"), "cuda", None), "Stream", None)
         if stream is not None:
-            self._wrap(stream, "wait_event", self._joining_event)
-            self._wrap(stream, "wait_stream", self._joining_stream)
+            self._replaced.put(stream, "wait_event", self._joining_event)
+            self._replaced.put(stream, "wait_stream", self._joining_stream)
         self._data_parallel.install()
 
-    def _wrap(self, owner: Any, name: str, made: Callable[[Any], Any]) -> None:
-        stored = getattr(owner, "__dict__", {}).get(name)
-        if stored is None:
-            return
-        wrapper = functools.wraps(getattr(owner, name))(made(getattr(owner, name)))
-        _keep_from_compiler(wrapper)
-        try:
-            setattr(owner, name, wrapper)
-        except (AttributeError, TypeError):  # a class that is closed to us
-            return
-        self._originals.append((owner, name, (stored, wrapper)))
-
     def close(self) -> None:
-        """Put back what nobody else has wrapped since; what stays only passes on."""
+        """Put the methods back."""
         self._wanted = self._installed = False
         self.clock.line = None
         self._data_parallel.close()
         self._sequence.forget()
-        for owner, name, (stored, wrapper) in reversed(self._originals):
-            if vars(owner).get(name) is wrapper:
-                setattr(owner, name, stored)
-        self._originals.clear()
+        self._replaced.put_back()
 
     def _issuing(self, saw: Callable[[Any], None], original: Callable[..., Any]) -> Callable[..., Any]:
         def issue(group: Any, /, *arguments: Any, **options: Any) -> Any:
@@ -261,25 +248,3 @@ class Collectives:
             return call()
         finally:
             self.clock.end_wait(start)
-
-
-def _keep_from_compiler(wrapper: Any) -> None:
-    """torch.compile leaves what is written in C to run as it is, and is to leave what stands in its place."""
-    wrapper._torchdynamo_disable = True
-    frames: Any = getattr(sys.modules.get("torch._C._dynamo"), "eval_frame", None)
-    strategy, action = (getattr(frames, name, None) for name in ("_FrameExecStrategy", "_FrameAction"))
-    if strategy is not None and action is not None:
-        frames.set_code_exec_strategy(wrapper.__code__, strategy(action.SKIP, action.SKIP))
-    elif hasattr(frames, "skip_code"):  # an older torch
-        frames.skip_code(wrapper.__code__)
-
-
-def _is_imported() -> bool:
-    """Whether torch is there as a whole: while it is imported some of its parts are, and others are not."""
-    spec = getattr(sys.modules.get("torch"), "__spec__", None)
-    return "torch.distributed" in sys.modules and not getattr(spec, "_initializing", False)
-
-
-def _cuda_initialised() -> bool:
-    cuda: Any = getattr(sys.modules.get("torch"), "cuda", None)
-    return cuda is not None and bool(cuda.is_initialized())
