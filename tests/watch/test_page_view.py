@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from dash.page.nights import picture_of_mesh
@@ -13,12 +12,13 @@ from train_ledger.answer import Diagnosis, HangAnswer
 from train_ledger.chaos import fleet
 from train_ledger.config import FIRST_ANSWERS, Config, Respond
 from train_ledger.dash.page.parts import parts
+from train_ledger.dash.page.view import PageView
 from train_ledger.run_dir import RunDir
 from train_ledger.watch import Keeper
 from train_ledger.watch.clock import RunClock
 from train_ledger.watch.console import Console
 from train_ledger.watch.respond import Collected, FirstAnswers
-from train_ledger.watch.view import serve_view, view
+from train_ledger.watch.view import view
 from waiting import wait_until
 
 PICTURE = picture_of_mesh(8, 5)
@@ -61,20 +61,21 @@ def test_the_next_keeper_hands_over_the_same_verdict_and_picture(run: tuple[RunD
         assert made["waits"] == parts(shown[0])["waits"]
 
 
-def test_the_page_shows_a_keeper_as_it_was_after_its_last_turn(run: tuple[RunDir, float]) -> None:
-    """Half of a turn is never seen: alerts of this one beside the state of the last."""
+def test_a_verdict_does_not_wait_until_its_report_is_written(
+    run: tuple[RunDir, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a large run the draft of its postmortem takes seconds, in which nobody looks at an old page."""
+    shown: list[PageView] = []
+
+    def written(*_: Any) -> list[str]:
+        shown.append(view(keeper))
+        return []
+
+    monkeypatch.setattr("train_ledger.watch.desk.write_records", written)
     keeper = keeper_of(*run)
     try:
-        with serve_view([keeper], "127.0.0.1", 0, [lambda _: None]) as served:
-
-            def shown() -> Any:
-                answer = httpx.get(f"{served.url}/api/state", trust_env=False, timeout=60.0).json()
-                return answer["state"]["step"], [alert["name"] for alert in answer["alerts"]]
-
-            before = shown()
-            wait_until(lambda: keeper.turn() or bool(keeper.open_alerts), 60)  # type: ignore[func-returns-value]
-            assert shown() == before == (None, [])
-            served.show[0]()
-            assert shown() == (keeper.state.step, [alert.name for alert in keeper.open_alerts])
+        wait_until(lambda: keeper.turn() or bool(shown), 60)  # type: ignore[func-returns-value]
     finally:
         keeper.close()
+    assert shown[0].current_diagnosis is not None
+    assert shown[0].current_diagnosis.ranks == (5,)

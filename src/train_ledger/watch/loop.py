@@ -75,9 +75,9 @@ def _watched(
             )
             for run_dir, config in runs
         ]
-        show = stack.enter_context(_page(kept, host, port))
+        stack.enter_context(_page(kept, host, port))
         return _turn_until(
-            kept, show, until_verdict, min(config.alerts.evaluation_interval_s for _, config in runs)
+            kept, until_verdict, min(config.alerts.evaluation_interval_s for _, config in runs)
         )
 
 
@@ -171,15 +171,12 @@ def _say_how_it_stands(config: Config, console: Console) -> None:
         console.remark(told)
 
 
-def _turn_until(
-    kept: Sequence[_Kept], show: Sequence[Callable[[], None]], until_verdict: bool, interval_s: float
-) -> ExitCode:
+def _turn_until(kept: Sequence[_Kept], until_verdict: bool, interval_s: float) -> ExitCode:
     pause_s = min(_LONGEST_TURN_S, interval_s)
     while True:
         started = time.monotonic()
-        for it, shown in zip(kept, show, strict=True):
+        for it in kept:
             _turn(it, is_alone=len(kept) == 1)
-            shown()
             if until_verdict and it.keeper.is_told:
                 return cause_code(it.keeper.verdict["diagnosis"].get("cause"))
         if until_verdict and all(it.keeper.state.finished for it in kept):
@@ -198,14 +195,13 @@ def _turn(it: _Kept, is_alone: bool) -> None:
 
 
 @contextlib.contextmanager
-def _page(kept: Sequence[_Kept], host: str, port: int | None) -> Iterator[Sequence[Callable[[], None]]]:
-    """Yields what has the page show each of them as it is now."""
+def _page(kept: Sequence[_Kept], host: str, port: int | None) -> Iterator[None]:
     if port is None:
-        yield [lambda: None for _ in kept]
+        yield
         return
     from train_ledger.watch.view import serve_view  # a keeper without a page loads no web server
 
     keepers, remarks = [it.keeper for it in kept], [it.console.remark for it in kept]
-    with serve_view(keepers, host, port, remarks) as served:
-        kept[0].console.remark(f"web page on {served.url}")
-        yield served.show
+    with serve_view(keepers, host, port, remarks) as address:
+        kept[0].console.remark(f"web page on {address}")
+        yield

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from typing import NamedTuple
 
 from train_ledger.dash.page import PageView, RunPage, serve
 from train_ledger.watch.aside import Aside
@@ -16,49 +15,29 @@ from train_ledger.watch.history_keeping import HistoryKeeping
 from train_ledger.watch.keeper import Keeper
 from train_ledger.watch.page_token import page_token
 
-__all__ = ["ServedView", "serve_view", "view"]
-
-
-class ServedView(NamedTuple):
-    """Where the page is, and what has it show each keeper, by its number, as that keeper is now."""
-
-    url: str
-    show: Sequence[Callable[[], None]]
+__all__ = ["serve_view", "view"]
 
 
 @contextmanager
 def serve_view(
     keepers: Sequence[Keeper], host: str, port: int, remarks: Sequence[Callable[[str], None]]
-) -> Iterator[ServedView]:
-    """Serve the page of these keepers and keep the histories that are drawn on it.
+) -> Iterator[str]:
+    """Serve the page of these keepers and keep the histories that are drawn on it; yields its URL.
 
     `remarks` are told of trouble, each of that with the files of the keeper of its number. Raises OSError
     where the address cannot be had.
     """
     with ExitStack() as stack:
-        shown = [_Shown(keeper, stack, remark) for keeper, remark in zip(keepers, remarks, strict=True)]
-        pages = [RunPage(it.view, it.history, it.keeper.run_dir.reports) for it in shown]
+        pages = [_page(keeper, stack, remark) for keeper, remark in zip(keepers, remarks, strict=True)]
         first = keepers[0].run_dir
-        url = stack.enter_context(serve(pages, host, port, token=lambda: page_token(first, os.environ)))
-        yield ServedView(url, [it.take for it in shown])
+        yield stack.enter_context(serve(pages, host, port, token=lambda: page_token(first, os.environ)))
 
 
-class _Shown:
-    """What is shown of a keeper, as it was after its last turn: no page sees half a turn."""
-
-    def __init__(self, keeper: Keeper, stack: ExitStack, remark: Callable[[str], None]) -> None:
-        self.keeper = keeper
-        self.history = stack.enter_context(closing(HistoryKeeping(keeper.run_dir, remark)))
-        self._aside = stack.enter_context(closing(Aside(keeper.run_dir, keeper.config, remark)))
-        self.take()
-
-    def take(self) -> None:
-        """By the thread that turns the keeper."""
-        self._view = view(self.keeper, self._aside, self.history)
-
-    def view(self) -> PageView:
-        """By whoever makes pages, in a thread of theirs: nothing in it changes any more."""
-        return self._view
+def _page(keeper: Keeper, stack: ExitStack, remark: Callable[[str], None]) -> RunPage:
+    """It shows the keeper within a turn, too: a verdict does not wait until its report is written."""
+    history = stack.enter_context(closing(HistoryKeeping(keeper.run_dir, remark)))
+    aside = stack.enter_context(closing(Aside(keeper.run_dir, keeper.config, remark)))
+    return RunPage(lambda: view(keeper, aside, history), history, keeper.run_dir.reports)
 
 
 def view(keeper: Keeper, aside: Aside | None = None, history: HistoryKeeping | None = None) -> PageView:
