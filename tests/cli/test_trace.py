@@ -72,6 +72,7 @@ def test_what_cannot_be_told_is_said(tmp_path: Path) -> None:
     status, out, _ = invoke("breakdown", tmp_path / "t.json")
     assert status == 3
     assert "nothing of a GPU was recorded" in out
+    assert "mean step" not in out, "a table of dashes says nothing"
 
 
 def test_a_file_of_something_else_in_a_folder_of_traces_is_no_rank(trace: Path, tmp_path: Path) -> None:

@@ -73,6 +73,13 @@ def _of_rank(rank: RankBreakdown, held_by: Mapping[str, str]) -> dict[str, Any]:
 
 def breakdown_lines(found: Breakdown) -> Iterator[str]:
     """A row a bucket and a column a rank; then who came late, and what could not be told."""
+    if any(it.steps for it in found.ranks.values()):
+        yield from _table(found)
+        yield from told_lines(found)
+    yield from remark_lines(found.degraded)
+
+
+def _table(found: Breakdown) -> Iterator[str]:
     shown = dict(list(found.ranks.items())[:_MOST_RANKS])
     counts = {rank: len(it.steps) for rank, it in shown.items()}
     yield "mean step    " + "".join(f"{f'rank {rank}':>18}" for rank in shown)
@@ -83,8 +90,6 @@ def breakdown_lines(found: Breakdown) -> Iterator[str]:
     if len(found.ranks) > len(shown):
         yield f"and {len(found.ranks) - len(shown)} more ranks: --json has them all"
     yield ""
-    yield from told_lines(found)
-    yield from remark_lines(found.degraded)
 
 
 def _cell(rank: RankBreakdown, name: str) -> str:
