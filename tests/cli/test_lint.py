@@ -33,11 +33,15 @@ def test_a_run_without_gpu_metrics_is_told_what_will_never_fire_and_how_to_get_i
     assert "TrainingStepStalled can never fire" not in out
 
 
-def test_what_a_run_wrote_that_is_long_over_is_not_told_to_be_missing(run: Path) -> None:
-    """The ranks of the fixture fell silent long ago, and an exporter shows no figures of such ranks."""
-    _, out, _ = invoke("--run", run)
-    assert "no rank writes step_time_s" not in out
-    assert "TrainingStepTimeRegressed" not in out
+def test_what_a_run_wrote_that_is_long_over_is_not_told_to_be_missing(tmp_path: Path) -> None:
+    """An exporter shows no figures of ranks that fell silent long ago."""
+    (tmp_path / "signals").mkdir()
+    lines = [{"t": 1.7e9, "rank": 0, "event": "run_start", "host": "n0", "world_size": 1}]
+    lines += [{"t": 1.7e9 + 10 * step, "rank": 0, "step": step, "grad_norm": 0.5} for step in range(1, 30)]
+    (tmp_path / "signals" / "rank_00000.jsonl").write_text("".join(json.dumps(it) + "\n" for it in lines))
+    _, out, _ = invoke("--run", tmp_path)
+    assert "GradNormSpike" not in out
+    assert "no rank writes grad_norm" not in out
 
 
 def test_json(run: Path) -> None:
