@@ -189,6 +189,20 @@ def test_every_rank_that_waits_is_in_exactly_one_node(width: int, data: st.DataO
     assert all(graph.nodes[it.start].layer > graph.nodes[it.end].layer for it in graph.edges)
 
 
+def test_of_waits_that_are_all_different_some_are_drawn_and_the_others_counted() -> None:
+    """Sixty pairs, each of a kind of its own: nothing of them can be drawn as one."""
+    job = Job(120, frames=False)
+    for rank in range(0, 120, 2):
+        job.group(f"pair_{rank}", [rank, rank + 1], f"kind_{rank}")
+        job.issue([rank], group=f"pair_{rank}")
+    found = _examined(job)
+    graph = found.picture.graph
+    assert graph is not None
+    assert len(graph.nodes) <= 24
+    assert sum(len(node.ranks) for node in graph.nodes) + graph.left_out == 120
+    assert f"{graph.left_out} more ranks are not drawn" in as_html(found.answer, picture=found.picture)
+
+
 def test_lanes_lie_upon_each_other_at_the_last_operation_before_the_hang() -> None:
     lanes = _examined(_mesh(8, 2, culprit=5)).picture.lanes
     assert lanes is not None
