@@ -136,3 +136,14 @@ def test_any_entry_is_one_line(
         book.append(entry)
     book.close()
     assert journal.read(path) == (entries, [])
+
+
+def test_closed_twice_it_closes_no_file_of_somebody_else(tmp_path: Path) -> None:
+    kept = Journal(tmp_path / "journal.jsonl")
+    kept.close()
+    with (tmp_path / "other").open("w") as other:  # which has the number that became free
+        kept.close()
+        other.write("still open")
+    assert (tmp_path / "other").read_text() == "still open"
+    with pytest.raises(JournalError):
+        kept.append({"t": 1.0, "kind": "keeper_started"})

@@ -111,7 +111,10 @@ class Journal:
             raise JournalError(f"{self.path}: {error.strerror}; make room or mend the disk") from error
 
     def close(self) -> None:
-        os.close(self._fd)
+        """Let go of the file; once more does nothing, since its number may be another file's by then."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
 
 
 def _opened(path: Path) -> int:
