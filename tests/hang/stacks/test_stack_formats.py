@@ -122,6 +122,14 @@ def test_of_py_spys_json_with_subprocesses_the_first_process_counts() -> None:
     assert (pid, len(threads)) == (4242, 1)
 
 
+def test_what_py_spy_wrote_to_a_terminal_is_read_without_its_colours() -> None:
+    """`kubectl exec -t` and `ssh -t` make it one."""
+    coloured = PY_SPY.replace("4242:", "\x1b[1m\x1b[33m4242\x1b[0m:").replace("Thread", "\x1b[1mThread")
+    coloured = coloured.replace("wait_for_batch", "\x1b[32mwait_for_batch\x1b[0m")
+    coloured = coloured.replace("(train.py:5)", "(\x1b[36mtrain.py\x1b[0m:\x1b[2m5\x1b[0m)")
+    assert threads_in(coloured.encode()) == threads_in(PY_SPY.encode())
+
+
 def test_gdb_and_pstack(tmp_path: Path) -> None:
     (tmp_path / "rank_3.txt").write_text(GDB)
     found, _ = read(tmp_path)

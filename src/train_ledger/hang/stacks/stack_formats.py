@@ -41,6 +41,8 @@ def threads_in(data: bytes) -> tuple[int | None, tuple[Thread, ...]]:
 
     Raises RefusedError for JSON that is not py-spy's.
     """
+    if b"\x1b[" in data:
+        data = _COLOUR.sub(b"", data)
     if data.lstrip()[:1] == b"[" and not _GDB_NOISE.match(data):
         return _of_py_spy_json(data)
     text = data.decode("utf-8", "replace")
@@ -50,6 +52,10 @@ def threads_in(data: bytes) -> tuple[int | None, tuple[Thread, ...]]:
     if not _PROCESS.search(text) and _GDB_FRAME_ANYWHERE.search(text):
         return _of_gdb(lines)
     return _of_first_process(text)
+
+
+_COLOUR = re.compile(rb"\x1b\[[0-9;]{0,16}m")
+"""py-spy writes in colours to a terminal, which `ssh -t` and `kubectl exec -t` are."""
 
 
 class _JsonFrame(msgspec.Struct):
