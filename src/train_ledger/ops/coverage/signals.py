@@ -115,7 +115,7 @@ _SIGNALS = (
         "run",
         "the ranks' logs",
         "what a rank or its watchdog printed cannot be told",
-        "torchrun --log-dir RUN/logs, or log_dir in run.json",
+        "torchrun --log-dir RUN/logs --tee 3, or log_dir in run.json",
     ),
     Signal(
         "kernel log",
