@@ -369,3 +369,14 @@ def test_steps_without_time_of_their_own_are_told(tmp_path: Path) -> None:
     found = broken_down(tmp_path, *events)
     assert [it.step for it in found.ranks[0].steps] == [0, 2, 3, 5]
     assert "2 of 7 marked steps have no time of their own on the GPU: neighbours have it" in remarks(found)
+
+
+def test_of_a_packed_file_that_is_cut_what_stands_before_the_cut_is_read(tmp_path: Path) -> None:
+    events = [kernel(10 * it, 10 * it + 5, f"gemm_{it * 7919 % 1000}") for it in range(200)]
+    packed = gzip.compress(write(tmp_path / "t.json", *events).read_bytes())
+    (tmp_path / "t.json.gz").write_bytes(packed[: len(packed) * 3 // 4])
+    trace = read_trace(tmp_path / "t.json.gz")
+    assert len(trace.gpu) > 100
+    said = " ".join(trace.losses.in_words())
+    assert said.count("the packed file is damaged or cut") == 1
+    assert "2 ×" not in said

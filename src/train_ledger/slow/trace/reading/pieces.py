@@ -10,6 +10,7 @@ from __future__ import annotations
 import codecs
 import errno
 import gzip
+import io
 import json
 import re
 import zlib
@@ -61,6 +62,7 @@ class Pieces:
     read_bytes: int = 0
     is_named: bool = False
     _has_list: bool = True
+    _is_cut: bool = False
 
     @property
     def passed_bytes(self) -> int:
@@ -109,11 +111,17 @@ class Pieces:
 
     def _read(self, held_bytes: int = 0) -> bytes:
         """Some more text, as much as is held already: so no text is looked through often."""
+        parts: list[bytes] = []
+        left = 0 if self._is_cut else max(_READ_BYTES, held_bytes)
+        read1 = cast(io.BufferedIOBase, self.file).read1  # read would lose what it has where it meets damage
         try:
-            data = self.file.read(max(_READ_BYTES, held_bytes))
+            while left > 0 and (part := read1(left)):
+                parts.append(part)
+                left -= len(part)
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             self.losses.count(f"the packed file is damaged or cut ({error})")
-            return b""
+            self._is_cut = True
+        data = b"".join(parts)
         self.read_bytes += len(data)
         return data
 
