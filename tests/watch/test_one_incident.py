@@ -1,5 +1,6 @@
 """A GPU falls off the bus and the run stands still: one page, and none for the stall that follows."""
 
+import json
 import threading
 
 import pytest
@@ -94,3 +95,26 @@ def test_an_ended_fault_releases_the_stall_that_still_holds(faulty):
     update = faulty.messages()[1]
     assert update["level"] == "record", "an update to the page, not a second page"
     assert update["title"].startswith("r42: also TrainingStepStalled")
+
+
+def test_what_stood_in_the_page_and_comes_back_later_is_told_as_an_update(tmp_path):
+    made = fleet.write(tmp_path / "r42", hosts=2, ranks_per_host=4, step_time_s=20.0)
+    step_done(made, made.t, 101, "NaN")
+    fall_off_the_bus(made, made.t + 1)
+    watched = Watched(made, tmp_path, made.t + 2)
+    watched.turn_until(lambda: "notification_done" in watched.kinds())
+    for step in range(102, 176):
+        step_done(made, watched.clock.t, step, "NaN" if step == 173 else 2.0)
+        turn_for(watched, 20, by=20)
+    watched.turn_until(lambda: len(watched.entries("notification_done")) == 2)
+    watched.keeper.close()
+    page, update = watched.messages()
+    assert page["details"]["alerts"] == ["TrainingLossNotFinite", "GpuXidError"]
+    assert update["details"]["alerts"] == ["TrainingLossNotFinite"]
+
+
+def step_done(made, t, step, loss):
+    for rank in range(made.world_size):
+        line = {"t": t, "step": step, "rank": rank, "attempt": 0, "loss": loss}
+        with made.run_dir.signals_of(rank).open("a") as file:
+            file.write(json.dumps(line) + "\n")

@@ -18,7 +18,7 @@ from typing import Any
 
 from train_ledger.answer import Diagnosis, to_json
 from train_ledger.config import Config
-from train_ledger.dash import Action, Incident, Transition
+from train_ledger.dash import Action, Alert, Incident, Transition
 from train_ledger.ledger import RunState
 from train_ledger.run_dir import RunDir
 from train_ledger.watch.book import Book
@@ -70,7 +70,7 @@ class Desk:
         self._answering: dict[str, tuple[Place | None, Future[FirstAnswers]]] = {}
         self._answered = dict(before.answered)
         self._digest = before.digest
-        self._in_page: dict[str, Collection[object]] = {}
+        self._in_page: dict[str, Collection[Alert]] = {}
         self._hooks = Hooks(run_dir, config, book, book.before)
         self.diagnosis: Diagnosis | None = None
         self.verdict: Mapping[str, Any] = before.verdict
@@ -92,7 +92,7 @@ class Desk:
         waited_s = state.t - incident.opened_t
         if self._is_answered(incident, None) or waited_s >= self._config.respond.page_waits_s:
             found = self._found(incident)
-            self._in_page[incident.id] = {member.alert.key for member in incident.members}
+            self._in_page[incident.id] = [member.alert for member in incident.members]
             hooks = self._hooks.planned(self.verdict, state) if found is not None else ()
             path = str(self._run_dir.path)
             page = page_message(self._config, self.run_name, incident, found, run_path=path, hooks=hooks)
@@ -102,9 +102,9 @@ class Desk:
         """Send what an action of a known incident asks for; its page is sent by `attend`."""
         incident = action.incident.id
         if action.kind == "update":
-            named = self._in_page.get(incident, frozenset())
+            named = self._in_page.get(incident, ())
             apart = self._told_apart(action.incident, state)
-            joined = tuple(it for it in action.alerts if it.key not in named and it.name not in apart)
+            joined = tuple(it for it in action.alerts if it not in named and it.name not in apart)
             if joined:  # what joined while the page waited for its verdict stands in it
                 found, told = self._found(action.incident), replace(action, alerts=joined)
                 self._messages.post(incident, update_message(self._config, self.run_name, told, found))
