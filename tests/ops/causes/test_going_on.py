@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -80,3 +81,19 @@ def test_a_restart_at_other_data_is_told_with_the_step_and_both_positions(run, o
         assert f"{41 * BATCH + off} at step 41, was {41 * BATCH}" in told.evidence[0]
         both = typed(told.next[0].command).splitlines()
         assert [json.loads(line)["consumed_samples"] for line in both] == [41 * BATCH, 41 * BATCH + off]
+
+
+def test_by_logs_the_command_reads_these(run):
+    """Megatron-LM's, which begins again 800 samples before where the data stood."""
+    run.logs.mkdir(parents=True)
+    for log, first, last, t, off in [("a.log", 1, 60, T, 0), ("b.log", 41, 90, T + 200, -800)]:
+        lines = (
+            f" [{datetime.fromtimestamp(t + 2 * (it - first)):%Y-%m-%d %H:%M:%S.%f}] iteration {it}/ 100 | "
+            f"consumed samples: {it * BATCH + off} | elapsed time per iteration (ms): 2000.0 | lm loss: 2.0 |"
+            for it in range(first, last + 1)
+        )
+        (run.logs / log).write_text("\n".join(lines) + "\n")
+    told = diagnose(run, Config(), at=T + 302)
+    assert told.cause == "data.position"
+    both = typed(told.next[0].command).splitlines()
+    assert {json.loads(line)["consumed_samples"] for line in both} == {41 * BATCH, 41 * BATCH - 800}

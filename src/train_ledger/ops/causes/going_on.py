@@ -26,11 +26,11 @@ def of_position(seen: Seen) -> Diagnosis | None:
     if not firings:
         return None
     last = state.data_regresses[-1]
-    first = shlex.quote(str(seen.run_dir.signals_of(min(state.ranks))))
+    told_in = seen.run_dir.path if state.by_logs else seen.run_dir.signals_of(min(state.ranks))
     fields = "--json --only step --fields consumed_samples,consumed_tokens"
     both = NextCommand(
         "the position at that step in each attempt",
-        f"train-ledger read {first} {fields} | grep '\"step\":{last.step},'",
+        f"train-ledger read {shlex.quote(str(told_in))} {fields} | grep '\"step\":{last.step},'",
     )
     return Diagnosis(
         state=state.state,
