@@ -158,10 +158,29 @@ def test_a_run_that_cannot_be_read_takes_no_other_along(
     assert "the run can be read again" in last
 
 
-def test_of_one_run_alone_it_is_the_end(runs: tuple[RunDir, RunDir], monkeypatch: pytest.MonkeyPatch) -> None:
-    turn_as_told(monkeypatch, runs[0], [RunDirError("run.json: is a folder")], {})
+def test_a_run_alone_stays_watched_while_a_file_server_does_not_answer(
+    runs: tuple[RunDir, RunDir], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stale = OSError(errno.ESTALE, "Stale file handle", "signals/rank_00000.jsonl")
+    turns: dict[str, int] = {}
+    turn_as_told(monkeypatch, runs[0], [None, stale, JournalError("journal.jsonl: gone"), None], turns)
+    monkeypatch.setattr("train_ledger.watch.loop.time.sleep", lambda _: None)
+    said: list[str] = []
+    with pytest.raises(KeyboardInterrupt):
+        watch((runs[0], Config()), port=None, out=said.append)
+    assert turns == {"r41": 5}
+    assert [line for line in said if "be read" in line][-1].endswith("the run can be read again")
+
+
+@pytest.mark.parametrize(
+    ("before", "waits"), [([], False), ([None], True)], ids=["at first", "for a verdict"]
+)
+def test_of_one_run_alone_it_is_the_end(
+    runs: tuple[RunDir, RunDir], monkeypatch: pytest.MonkeyPatch, before: list[Exception | None], waits: bool
+) -> None:
+    turn_as_told(monkeypatch, runs[0], [*before, RunDirError("run.json: is a folder")], {})
     with pytest.raises(RunDirError, match="is a folder"):
-        watch((runs[0], Config()), port=None, out=lambda _: None)
+        watch((runs[0], Config()), port=None, until_verdict=waits, out=lambda _: None)
 
 
 BREAKS: dict[str, Callable[[RunDir], object]] = {

@@ -44,8 +44,8 @@ def watch(
     """Keep runs until interrupted, or with `until_verdict` until the first verdict or all runs' end.
 
     With `until_verdict` a verdict is asked for, even if nothing else is. `port` None serves no page, 0 takes
-    a free one. Of several runs each line says of which it is, and one that cannot be read any more is said
-    not to be while the others are kept. `followed` is what a Prometheus tells of the one run, whose directory
+    a free one. Of several runs each line says of which it is. A run that cannot be read any more is said not
+    to be, and tried again. `followed` is what a Prometheus tells of the one run, whose directory
     then holds the journal alone. Where another run comes to lie in the place of one, all is begun anew.
     Raises KeeperHeld where another keeper holds a run, RunDirError where its files cannot be used, and
     OSError where the address is taken.
@@ -173,23 +173,29 @@ def _say_how_it_stands(config: Config, console: Console) -> None:
 
 def _turn_until(kept: Sequence[_Kept], until_verdict: bool, interval_s: float) -> ExitCode:
     pause_s = min(_LONGEST_TURN_S, interval_s)
+    may_end = len(kept) == 1
     while True:
         started = time.monotonic()
         for it in kept:
-            _turn(it, is_alone=len(kept) == 1)
+            _turn(it, may_end)
             if until_verdict and it.keeper.is_told:
                 return cause_code(it.keeper.verdict["diagnosis"].get("cause"))
         if until_verdict and all(it.keeper.state.finished for it in kept):
             return ExitCode.NOTHING_WRONG
+        may_end = may_end and until_verdict
         time.sleep(max(0.0, pause_s - (time.monotonic() - started)))
 
 
-def _turn(it: _Kept, is_alone: bool) -> None:
-    """Of several runs one that cannot be read takes no other along; of one alone that is the end."""
+def _turn(it: _Kept, may_end: bool) -> None:
+    """Of several runs one that cannot be read takes no other along.
+
+    Of one alone that is the end at its first turn, to whoever typed a wrong name, and for who waits for a
+    verdict; later it is a file server that does not answer for a while, and the run must not go unwatched.
+    """
     try:
         it.turn()
     except (OSError, JournalError, RunDirError) as error:
-        if is_alone:
+        if may_end:
             raise
         it.note(str(error))
 
