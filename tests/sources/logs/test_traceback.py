@@ -32,6 +32,31 @@ def told(folder: Path, text: str) -> list[Step | Event | Fault]:
     return [*read_facts([path])]
 
 
+HANDLING = "\nDuring handling of the above exception, another exception occurred:\n\n"
+BROKEN_PIPE = """\
+Exception ignored in: <_io.TextIOWrapper name='<stdout>' mode='w' encoding='utf-8'>
+BrokenPipeError: [Errno 32] Broken pipe
+"""
+
+
+@pytest.mark.parametrize("front", ["", "[rank3]: "])
+def test_what_a_thread_raised_while_it_handled_another_is_no_end_either(tmp_path: Path, front: str) -> None:
+    text = "".join(f"{front}{line}\n" for line in (THREAD + HANDLING + MAIN).splitlines())
+    facts = told(tmp_path, text)
+    assert [it for it in facts if isinstance(it, Fault)] == []
+    asides = [it.details for it in facts if isinstance(it, Event) and it.name == "exception"]
+    assert [it["thread"] for it in asides] == ["Thread-3 (upload)"] * 2
+
+
+@pytest.mark.parametrize("front", ["", "[rank3]: "])
+def test_what_was_ignored_without_a_traceback_hides_none_of_the_next_attempt(
+    tmp_path: Path, front: str
+) -> None:
+    text = BROKEN_PIPE + "loading\n" * 50 + MAIN + HANDLING + MAIN.replace("FileNotFound", "Runtime")
+    facts = told(tmp_path, "".join(f"{front}{line}\n" for line in text.splitlines()))
+    assert "FileNotFoundError" in [it.details["type"] for it in facts if isinstance(it, Fault)]
+
+
 @pytest.mark.parametrize("front", ["", "[rank3]: "])
 def test_a_thread_beside_the_training_is_no_end(tmp_path: Path, front: str) -> None:
     text = "".join(f"{front}{line}\n" for line in THREAD.splitlines())

@@ -28,6 +28,5 @@ def log_number(text: str) -> float | None:
     if word is not None:
         return -word if text.startswith("-") else word
     if _GROUPED.match(text):
-        text = text.replace(",", "").replace("_", "")
-        return float(text) if _PLAIN.match(text) else None
+        return float(text.replace(",", "").replace("_", ""))
     return None

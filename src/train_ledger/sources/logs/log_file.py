@@ -30,6 +30,7 @@ _WANTED = re.compile(
 _COARSE = (
     b"CCL",
     b"Exception i",
+    b"above exc",
     b"ecorder",
     b"dump signal",
     b"TORCH_",

@@ -9,16 +9,17 @@ Of a chain of exceptions the first is what went wrong, unless it says only that 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from train_ledger.sources.lines.log_line import LogLine
+from train_ledger.sources.logs.asides import ASIDE_MARKS, Asides
 
 __all__ = ["MARKS", "Raised", "Tracebacks"]
 
 MARKS: tuple[bytes, ...] = (
     b"Traceback (most recent call last)",
-    b"Exception in thread ",
-    b"Exception ignored ",
+    *ASIDE_MARKS,
 )
 
 _START = "Traceback (most recent call last)"
@@ -29,11 +30,6 @@ _RAISED = re.compile(
 _GLUED = ("]", "}", "^C")
 """What a line that was not ended ends with: a bar, a record, what the terminal shows of Ctrl-C."""
 _LONGEST = 500
-_THREAD = re.compile(r"Exception in thread (.{1,200}?):?$")
-"""What Python prints before the traceback of a thread that is not the main one."""
-_IGNORED = re.compile(r"Exception ignored (?:in|on|while)\b:? {0,2}(.{0,200}?):?$")
-"""What it prints before that of an exception that went nowhere: raised while something was cleaned up."""
-
 _FRONT = re.compile(r"([\w.-]{1,80}): ")
 _MOST_OPEN = 4096
 _MOST_HOSTS = 4096
@@ -78,14 +74,22 @@ class Raised:
 _Key = tuple[str | None, int | None, int | None]
 
 
+@dataclass(slots=True)
+class _Begun:
+    """A traceback that is open: of whom it is, where not of the training, and its frame so far."""
+
+    aside: Mapping[str, str]
+    frame: str | None = None
+
+
 class Tracebacks:
     """Follows the tracebacks of one log; `raised` gives, once its end is reached, one of each rank."""
 
     def __init__(self) -> None:
         self._found: dict[_Key, tuple[int, Raised]] = {}
-        self._open: dict[_Key, str | None] = {}
+        self._open: dict[_Key, _Begun] = {}
         self._hosts: set[str] = set()
-        self._asides: dict[_Key, dict[str, str]] = {}
+        self._asides = Asides()
 
     @property
     def wants_more(self) -> bool:
@@ -114,24 +118,24 @@ class Tracebacks:
         """One line, its number, and whether its rank stood in front; returns the exception it completes."""
         key = (line.host, line.rank, line.local_rank)
         text = line.text.rstrip()
-        if text.startswith("Exception ") and (aside := _aside(text)) and len(self._asides) < _MOST_OPEN:
-            self._asides[key] = aside
+        if self._asides.announces(key, text, number):
             return None
         if _begins(text):
             if line.host is not None and len(self._hosts) < _MOST_HOSTS:
                 self._hosts.add(line.host)
+            aside = self._asides.of_begun(key, number)
             if self._is_wanted(key, number) and len(self._open) < _MOST_OPEN:
-                self._open[key] = None
+                self._open[key] = _Begun(aside)
             return None
         if key not in self._open or not text:
             return None
         if text[0] in " \t":
             call = text.strip()
             is_own = not any(part in call for part in _INSTALLED)
-            if call.startswith("File ") and (is_own or self._open[key] is None):
-                self._open[key] = call
+            if call.startswith("File ") and (is_own or self._open[key].frame is None):
+                self._open[key].frame = call
             return None
-        frame, aside = self._open.pop(key), self._asides.pop(key, {})
+        begun = self._open.pop(key)
         if (match := _RAISED.match(text)) is None:
             return None
         message = f": {match[2]}" if match[2] else ""
@@ -141,11 +145,11 @@ class Tracebacks:
             line.rank,
             line.local_rank,
             line.host,
-            frame,
+            begun.frame,
             source,
             in_front,
-            thread=aside.get("thread"),
-            ignored_in=aside.get("ignored_in"),
+            thread=begun.aside.get("thread"),
+            ignored_in=begun.aside.get("ignored_in"),
         )
         if not raised.is_aside or key not in self._found:
             self._found[key] = (number, raised)
@@ -160,14 +164,6 @@ class Tracebacks:
             return True
         is_of_command = it.exception.startswith("CalledProcessError")
         return is_of_command or (not it.in_front and number - before > _CHAIN)
-
-
-def _aside(text: str) -> dict[str, str]:
-    """Of whom the next traceback is, where it is not of the training."""
-    if thread := _THREAD.match(text):
-        return {"thread": thread[1]}
-    ignored = _IGNORED.match(text)
-    return {"ignored_in": ignored[1]} if ignored else {}
 
 
 def _begins(text: str) -> bool:

@@ -171,6 +171,17 @@ def _both(before: Mapping[str, float], after: Mapping[str, float]) -> dict[str, 
     return values
 
 
+_OF_DESYNC = (
+    "what",
+    "group",
+    "rank_in_group",
+    "ranks_in_group",
+    "ranks_unfinished",
+    "seq",
+    "brought",
+)
+
+
 def _same(fact: Fault) -> tuple[object, ...]:
     """What two faults have in common that are one: what a fault is known by, then what else tells of it.
 
@@ -186,14 +197,7 @@ def _same(fact: Fault) -> tuple[object, ...]:
     if fact.fault == "xid":
         return () if fact.t is None else ((fact.t, fact.host, details.get("pci"), details.get("text")),)
     if fact.fault == "desync":
-        said = tuple(
-            map(
-                str, map(details.get, ("group", "rank_in_group", "ranks_in_group", "ranks_unfinished", "seq"))
-            )
-        )
-        return (
-            (fact.fault, fact.rank, fact.attempt, details.get("what"), *said, str(details.get("brought"))),
-        )
+        return ((fact.fault, fact.rank, fact.attempt, *(str(details.get(name)) for name in _OF_DESYNC)),)
     named = (details.get("type"), details.get("message") or details.get("why"), details.get("exit_code"))
     process = (details.get("pid"), details.get("tasks"), details.get("number"), details.get("what"))
     return ((fact.fault, fact.rank, fact.host, fact.attempt, fact.step, process, named),)

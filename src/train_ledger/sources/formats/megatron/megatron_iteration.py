@@ -89,7 +89,7 @@ def _taken_apart(front: str, rest: str, layouts: Layouts | None) -> tuple[Mappin
     pieces = _pieces(rest)
     if layouts is not None:
         layouts.learn(pieces)
-    closed = not pieces or not pieces[-1].strip()
+    closed = not pieces[-1].strip()
     broken = not closed and not fields_of(pieces[-1:]) and not is_time_remaining(pieces[-1])
     return fields_of([*in_front, *pieces]), closed, broken
 
