@@ -294,6 +294,16 @@ def test_the_memory_that_grew_on_the_rank_that_drags_is_told_as_its():
     assert leak[5].verdict == "ruled_out"
 
 
+def test_of_two_ranks_that_drag_the_one_whose_memory_grew_alone_is_told_so():
+    parts = healthy()
+    parts["rss_bytes"][3] += 40e9 * np.clip(np.arange(STEPS) - ONSET, 0, None) / (STEPS - ONSET)
+    parts["compute_s"][3:5] *= 1 + 0.5 * AFTER
+    found = answer(parts)
+    assert found.culprits == (3, 4)
+    (leak,) = (it for it in found.suspects if it.cause == "slow.host_memory")
+    assert (leak.verdict, leak.ranks) == ("confirmed", (3,))
+
+
 def test_a_baseline_that_does_not_tell_everything_is_compared_by_what_it_tells():
     parts = healthy()
     parts["data_wait_s"] = parts["data_wait_s"] + 0.3

@@ -126,9 +126,10 @@ def _acquitted(suspect: Suspect, chosen: Suspect, who: Who) -> Suspect:
     """What all ranks have more of does not say why few drag, and is told without being the cause."""
     if suspect is chosen or suspect.verdict != "confirmed" or suspect.cause.startswith("slow.straggler."):
         return suspect
-    is_theirs = bool(suspect.ranks) and set(suspect.ranks) <= set(who.ranks)
-    if suspect.cause == PART_OF_PHASE.get(who.phase or "") or is_theirs:
+    if suspect.cause == PART_OF_PHASE.get(who.phase or ""):
         return replace(suspect, ranks=who.ranks)
+    if suspect.ranks and set(suspect.ranks) <= set(who.ranks):
+        return suspect
     return replace(suspect, verdict="ruled_out", by=f"not what makes these ranks drag – {suspect.by}")
 
 
