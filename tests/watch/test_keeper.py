@@ -247,6 +247,25 @@ def test_a_restarted_run_that_stands_still_again_is_looked_at_and_paged_again(hu
     assert len(hung.messages()) == 2
 
 
+def test_that_it_stood_again_is_told_though_it_goes_on_before_all_is_found_out(hung, monkeypatch):
+    may_end = threading.Event()
+
+    def slow(*asked):
+        assert may_end.wait(120)
+        return respond(*asked)
+
+    hung.turn_until(lambda: "notification_done" in hung.kinds())
+    monkeypatch.setattr("train_ledger.watch.desk.respond", slow)
+    hung.clock.t = go_on(hung.made, hung.clock.t, attempt=1, steps=range(40, 90), then_silent=200)
+    hung.turn_until(lambda: len(hung.entries("response_started")) == 2)
+    hung.clock.t = go_on(hung.made, hung.clock.t, attempt=1, steps=range(90, 100), then_silent=1)
+    hung.keeper.turn()
+    may_end.set()
+    hung.turn_until(lambda: len(hung.entries("notification_done")) == 2)
+    assert hung.messages()[1]["title"].startswith("r42: stands still again at step 89, attempt 1")
+    assert [entry["place"] for entry in hung.entries("verdict")] == [[0, 50], [1, 89]]
+
+
 def test_what_is_found_out_after_the_incident_closed_is_still_in_the_journal(hung, monkeypatch):
     may_end = threading.Event()
 

@@ -79,7 +79,7 @@ class Desk:
     def attend(self, incident: Incident, state: RunState) -> None:
         """Find out about an open incident and page for it, each once; again where it stands still again."""
         place = standing_place(state)
-        if not self._is_answered(incident, place):
+        if incident.id in self._answering or not self._is_answered(incident, place):
             self._answer(incident, place, state)
         self._page(incident, state)
         fits = as_place(self.verdict.get("place")) == place
