@@ -26,7 +26,7 @@ _ONE_RESTART_S = 10.0
 
 
 def may_have_fallen(seen: Seen) -> bool:
-    """Whether it is worth a look: a rank raised after the run's last step, or a log tells of no step yet."""
+    """Whether it is worth a look: a rank raised after the run's last step, or its attempt has none yet."""
     state = seen.state
     if seen.is_hung:
         return False
