@@ -98,14 +98,14 @@ def test_an_ended_fault_releases_the_stall_that_still_holds(faulty):
 
 
 def test_what_stood_in_the_page_and_comes_back_later_is_told_as_an_update(tmp_path):
-    made = fleet.write(tmp_path / "r42", hosts=2, ranks_per_host=4, step_time_s=20.0)
+    made = fleet.write(tmp_path / "r42", hosts=2, ranks_per_host=4, step_time_s=60.0)
     step_done(made, made.t, 101, "NaN")
     fall_off_the_bus(made, made.t + 1)
     watched = Watched(made, tmp_path, made.t + 2)
     watched.turn_until(lambda: "notification_done" in watched.kinds())
-    for step in range(102, 176):
-        step_done(made, watched.clock.t, step, "NaN" if step == 173 else 2.0)
-        turn_for(watched, 20, by=20)
+    for step in range(102, 128):
+        step_done(made, watched.clock.t, step, "NaN" if step == 125 else 2.0)
+        turn_for(watched, 60, by=60)
     watched.turn_until(lambda: len(watched.entries("notification_done")) == 2)
     watched.keeper.close()
     page, update = watched.messages()
