@@ -16,13 +16,13 @@ from train_ledger.answer import HANG_KINDS
 from train_ledger.hang.reasoning.cause import Root, Roots
 from train_ledger.hang.reasoning.cycles import by_waiter, crossed_queues, cycle_of
 from train_ledger.hang.reasoning.groups import GroupView, siblings_of
-from train_ledger.hang.reasoning.heads import at_head, oldest_pending, stands_by_itself
 from train_ledger.hang.reasoning.laggards import Wait, collective_waits, first_of
 from train_ledger.hang.reasoning.mismatch import find_mismatch
 from train_ledger.hang.reasoning.order import Orders
 from train_ledger.hang.reasoning.p2p import p2p_mismatches, p2p_waits
 from train_ledger.hang.reasoning.unstarted import unstarted
 from train_ledger.hang.reasoning.wait_graph import WaitGraph
+from train_ledger.hang.reasoning.weaker import weaker_readings
 
 __all__ = ["Root", "Roots", "find_roots"]
 
@@ -49,14 +49,12 @@ def find_roots(
     undecided: list[Wait] = []
     unexplained = case.pending - case.explained_by(roots)
     if unexplained:
-        weaker, undecided = case.weaker(unexplained, frozenset(damaged) | frozenset(silent))
+        open_waits = case.unanswered(unexplained)
+        weaker, undecided = weaker_readings(open_waits, relevant, frozenset(damaged) | frozenset(silent))
         if any(root.culprits for root in roots):  # whom else they wait for may be a victim of these
             told = {id(wait) for wait in undecided}
-            undecided += [
-                wait for wait in case.unanswered(unexplained) if wait.unknown and id(wait) not in told
-            ]
+            undecided += [wait for wait in open_waits if wait.unknown and id(wait) not in told]
         else:
-            open_waits = case.unanswered(unexplained)
             crossed = _without_circles_of(differing, crossed_queues(case.waits, views))
             roots += crossed or unstarted(open_waits, views) or weaker
     roots.sort(key=lambda root: (HANG_KINDS.index(root.kind), root.op.created_ns, root.culprits, root.seq))
@@ -164,31 +162,6 @@ class _Case:
         mine = [wait for wait in self.waits if ranks & set(wait.waiters) and not wait.targets]
         return sorted(mine, key=lambda wait: wait.op.created_ns)
 
-    def weaker(self, ranks: set[int], damaged: frozenset[int]) -> tuple[list[Root], list[Wait]]:
-        """What can still be said of ranks that wait for nobody who is known to be missing.
-
-        What somebody waits for before all else comes first. Where a collective that all its members came to
-        stands by itself, who left no dump is not needed to explain it, and not accused.
-        """
-        roots: list[Root] = []
-        undecided: list[Wait] = []
-        heads = oldest_pending(self.views)
-        open_waits = sorted(self.unanswered(ranks), key=lambda wait: not at_head(wait, heads))
-        acquitted = any(stands_by_itself(wait, heads) for wait in open_waits)
-        for wait in open_waits:
-            absent = tuple(
-                rank for rank in wait.unknown if rank not in damaged and rank not in wait.view.standings
-            )
-            if absent and len(absent) * 2 <= len(wait.view.group.ranks) and not roots and not acquitted:
-                roots.append(_root_of("missing_ranks", absent, wait, seen=False))
-            elif wait.unknown or _is_alone(wait):
-                undecided.append(wait)
-            elif wait.p2p and not wait.paired:
-                roots.append(_root_of("p2p_unpaired", (), wait))
-            else:
-                roots.append(_root_of("no_mismatch", (), wait))
-        return _strongest(roots), undecided
-
     def victims(self, roots: Iterable[Root]) -> dict[int, tuple[int, ...]]:
         """For each culprit who waits for it; a rank whose group waits for a victim is one too.
 
@@ -220,15 +193,6 @@ def _with_fallen(wait: Wait, fallen: frozenset[int]) -> Wait:
     return replace(wait, late=(*wait.late, *dead), unknown=unknown)
 
 
-def _is_alone(wait: Wait) -> bool:
-    """The only one that recorded in a group whose members are not listed: whom it waits for does not show."""
-    return wait.view.group.inferred and len(wait.view.group.ranks) == 1
-
-
-def _root_of(kind: str, culprits: tuple[int, ...], wait: Wait, *, seen: bool = True) -> Root:
-    return Root(kind, culprits, wait.view, wait.seq, wait.op, wait.waiters, p2p=wait.p2p, seen=seen)
-
-
 def _by_rank(waits: Iterable[Wait], ranks_of: Callable[[Wait], Sequence[int]]) -> dict[int, list[Wait]]:
     found: dict[int, list[Wait]] = {}
     for wait in waits:
@@ -249,18 +213,3 @@ def _together(roots: Sequence[Root]) -> Root:
         waiting=tuple(sorted(waiting - culprits)),
         why=tuple(why),
     )
-
-
-def _strongest(roots: Sequence[Root]) -> list[Root]:
-    """Of readings that rest on the same absence the earliest; one line for all groups that stand."""
-    accused: set[int] = set()
-    kept: list[Root] = []
-    kinds: set[str] = set()
-    for root in roots:
-        if root.culprits and not set(root.culprits) <= accused:
-            accused.update(root.culprits)
-            kept.append(root)
-        elif not root.culprits and root.kind not in kinds:
-            kinds.add(root.kind)
-            kept.append(root)
-    return kept

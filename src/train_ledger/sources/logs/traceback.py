@@ -135,23 +135,8 @@ class Tracebacks:
             if call.startswith("File ") and (is_own or self._open[key].frame is None):
                 self._open[key].frame = call
             return None
-        begun = self._open.pop(key)
-        if (match := _RAISED.match(text)) is None:
-            return None
-        message = f": {match[2]}" if match[2] else ""
-        exception = (match[1].rpartition(".")[2] + message)[:_LONGEST]
-        raised = Raised(
-            exception,
-            line.rank,
-            line.local_rank,
-            line.host,
-            begun.frame,
-            source,
-            in_front,
-            thread=begun.aside.get("thread"),
-            ignored_in=begun.aside.get("ignored_in"),
-        )
-        if not raised.is_aside or key not in self._found:
+        raised = _raised(text, line, self._open.pop(key), source, in_front=in_front)
+        if raised is not None and not (raised.is_aside and key in self._found):
             self._found[key] = (number, raised)
         return raised
 
@@ -164,6 +149,23 @@ class Tracebacks:
             return True
         is_of_command = it.exception.startswith("CalledProcessError")
         return is_of_command or (not it.in_front and number - before > _CHAIN)
+
+
+def _raised(text: str, line: LogLine, begun: _Begun, source: str, *, in_front: bool) -> Raised | None:
+    if (match := _RAISED.match(text)) is None:
+        return None
+    message = f": {match[2]}" if match[2] else ""
+    return Raised(
+        (match[1].rpartition(".")[2] + message)[:_LONGEST],
+        line.rank,
+        line.local_rank,
+        line.host,
+        begun.frame,
+        source,
+        in_front,
+        thread=begun.aside.get("thread"),
+        ignored_in=begun.aside.get("ignored_in"),
+    )
 
 
 def _begins(text: str) -> bool:

@@ -237,8 +237,7 @@ class TorchtitanProcess:
     def _left(self, spans: list[Span]) -> Event:
         inner = spans[-1]
         phase = next((_PHASES[it.name] for it in reversed(spans) if it.name in _PHASES), None)
-        told = {"span": inner.name, "inside": [it.name for it in spans[:-1]], "phase": phase}
-        details = self._known(told)
+        details = self._known({"span": inner.name, "inside": [it.name for it in spans[:-1]], "phase": phase})
         return Event(inner.t, "span_open", self._rank, inner.step, 0, self.host, inner.place, details)
 
 
