@@ -42,15 +42,12 @@ def _answer_signals() -> None:
     """Those that whoever started us has not taken for something else."""
     import signal
 
+    from train_ledger.cli.before_work import interrupted
+
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, _interrupted_before_work)
+        signal.signal(signal.SIGINT, interrupted)
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         signal.signal(signal.SIGTERM, _terminated)
-
-
-def _interrupted_before_work(_: int, __: object) -> NoReturn:
-    """Nothing was begun that would have to be ended; an exception could be lost in what is being imported."""
-    os._exit(_INTERRUPTED)
 
 
 def _terminated(number: int, _: object) -> NoReturn:

@@ -16,6 +16,7 @@ from train_ledger.cli.account import account
 from train_ledger.cli.ask import ask
 from train_ledger.cli.asked import remember
 from train_ledger.cli.backtest import backtest
+from train_ledger.cli.before_work import INTERRUPTED
 from train_ledger.cli.cost import cost
 from train_ledger.cli.coverage import coverage
 from train_ledger.cli.demo import demo
@@ -27,7 +28,7 @@ from train_ledger.cli.dump import dump
 from train_ledger.cli.export import export
 from train_ledger.cli.gantt import gantt
 from train_ledger.cli.hang import hang
-from train_ledger.cli.leave import INTERRUPTED, complain, crash, ends_well, hold_streams, left_by_reader, told
+from train_ledger.cli.leave import complain, crash, ends_well, hold_streams, left_by_reader, told
 from train_ledger.cli.lint import lint
 from train_ledger.cli.note import note
 from train_ledger.cli.nsys import nsys

@@ -20,10 +20,10 @@ from typing import ParamSpec
 import typer
 
 from train_ledger.answer import ExitCode
+from train_ledger.cli.before_work import INTERRUPTED, interrupted
 from train_ledger.cli.progress import clear_bar
 
 __all__ = [
-    "INTERRUPTED",
     "BadInputError",
     "complain",
     "crash",
@@ -32,9 +32,6 @@ __all__ = [
     "left_by_reader",
     "told",
 ]
-
-INTERRUPTED = 130
-"""Exit status after Ctrl-C, and where nobody reads our output any more."""
 
 _STANDARD_ERROR = 2
 
@@ -93,7 +90,7 @@ def _status(verb: Callable[[], int]) -> int:
 
 def _be_interrupted_in_order() -> None:
     """From now on Ctrl-C lets what was begun be ended; until now it ended the process at once."""
-    if callable(signal.getsignal(signal.SIGINT)):  # whoever started us may have had it ignored
+    if signal.getsignal(signal.SIGINT) is interrupted:  # else somebody else answers it
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 

@@ -50,9 +50,11 @@ def watch(
     Raises KeeperHeld where another keeper holds a run, RunDirError where its files cannot be used, and
     OSError where the address is taken.
     """
+    may_end = len(runs) == 1
     while True:
         with contextlib.suppress(_Replaced):
-            return _watched(runs, host, port, until_verdict, as_json, out, followed)
+            return _watched(runs, host, port, until_verdict, as_json, out, followed, may_end)
+        may_end = False  # the files of the run that lies there now may still be coming
 
 
 class _Replaced(Exception):  # noqa: N818  (it is no error: what was kept lies there no longer)
@@ -67,6 +69,7 @@ def _watched(
     as_json: bool,
     out: Callable[[str], None],
     followed: FollowedRun | None,
+    may_end: bool,
 ) -> ExitCode:
     with contextlib.ExitStack() as stack:
         kept = [
@@ -76,9 +79,8 @@ def _watched(
             for run_dir, config in runs
         ]
         stack.enter_context(_page(kept, host, port))
-        return _turn_until(
-            kept, until_verdict, min(config.alerts.evaluation_interval_s for _, config in runs)
-        )
+        interval_s = min(config.alerts.evaluation_interval_s for _, config in runs)
+        return _turn_until(kept, until_verdict, interval_s, may_end)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,9 +173,8 @@ def _say_how_it_stands(config: Config, console: Console) -> None:
         console.remark(told)
 
 
-def _turn_until(kept: Sequence[_Kept], until_verdict: bool, interval_s: float) -> ExitCode:
+def _turn_until(kept: Sequence[_Kept], until_verdict: bool, interval_s: float, may_end: bool) -> ExitCode:
     pause_s = min(_LONGEST_TURN_S, interval_s)
-    may_end = len(kept) == 1
     while True:
         started = time.monotonic()
         for it in kept:
