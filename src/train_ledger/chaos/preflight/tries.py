@@ -12,8 +12,8 @@ from pathlib import Path
 from train_ledger.chaos import servers
 from train_ledger.chaos.plan import gpus_here
 from train_ledger.chaos.preflight import drills
-from train_ledger.chaos.preflight.job import STAGES
 from train_ledger.chaos.preflight.launch import run_job
+from train_ledger.chaos.preflight.stages import STAGES
 from train_ledger.chaos.preflight.wanted import MEASURED, OWN_ONLY, STAGES_OF, Wanted
 from train_ledger.config import Config
 from train_ledger.ops import preflight as room
