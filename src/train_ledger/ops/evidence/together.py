@@ -7,7 +7,6 @@ was written after the moment that is asked about was not known then; both are to
 from __future__ import annotations
 
 import contextlib
-import signal
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,8 +16,9 @@ from train_ledger import hang
 from train_ledger.answer import HangAnswer
 from train_ledger.config import Config, Xid
 from train_ledger.hang import RankKnowledge, first_fallen, stacks, suspect_place
-from train_ledger.ledger import RankState, RunState
+from train_ledger.ledger import RunState
 from train_ledger.ops.evidence.acquittal import accuses_the_ended, acquitted
+from train_ledger.ops.evidence.knowledge import knowledge_of
 from train_ledger.ops.evidence.of_logs import (
     LogEvidence,
     has_kernel_logs,
@@ -26,19 +26,14 @@ from train_ledger.ops.evidence.of_logs import (
     logs_of_run,
     read_logs,
 )
-from train_ledger.ops.evidence.outside import raised_as_ended
 from train_ledger.render import Picture
 from train_ledger.run_dir import RunDir
 
-__all__ = ["HangEvidence", "gather", "knowledge_of", "logs_about"]
+__all__ = ["HangEvidence", "gather", "logs_about"]
 
 _ABORTED = b"Fatal Python error: Aborted"
 _CLOCK_SLACK_S = 30.0
 """File times are the file server's, the step clock is rank 0's."""
-
-_LOG_SLACK_S = 90.0
-_LOG_LEAST_S = 10.0
-_LOG_PACES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,45 +184,6 @@ def _aborted(run_dir: RunDir, state: RunState) -> list[int]:
         if file.is_file() and file.stat().st_size and file.read_bytes()[:64].startswith(_ABORTED):
             found.append(rank)
     return found
-
-
-def knowledge_of(
-    state: RunState, aborted: Collection[int] = (), gave_up_t: float | None = None
-) -> dict[int, RankKnowledge]:
-    """What the state knows of each rank, in the words of the hang room; what is of all ranks is of none.
-
-    `aborted` are ranks that cannot say so themselves: a signal of their own library ended them. Who raised
-    after `gave_up_t` (unix seconds), when others had given up waiting, raised as it was ended.
-    """
-    as_ended = raised_as_ended(state)
-    return {
-        rank: RankKnowledge(
-            rank=rank,
-            host=it.host,
-            step=it.step,
-            phase=it.phase,
-            gone=it.gone_t is not None,
-            ended=it.ended,
-            exception=None if _went_on(it, state) else it.exception,
-            raised_as_ended=rank in as_ended or _is_after(it.raised_t, gave_up_t),
-            signal=it.signal or (signal.SIGABRT if rank in aborted else None),
-        )
-        for rank, it in state.ranks.items()
-        if not it.speaks_for_all
-    }
-
-
-def _is_after(t: float | None, end_t: float | None) -> bool:
-    return t is not None and end_t is not None and t > end_t
-
-
-def _went_on(rank: RankState, state: RunState) -> bool:
-    """Whether a log tells of steps well after what it says that this rank raised."""
-    if not state.by_logs or rank.raised_t is None or state.last_step_t is None:
-        return False
-    paces_s = _LOG_PACES * (state.p50_step_time_s or 0.0)
-    slack_s = min(_LOG_SLACK_S, max(_LOG_LEAST_S, paces_s)) if paces_s else _LOG_SLACK_S
-    return rank.raised_t < state.last_step_t - slack_s
 
 
 def _odd(stands: Mapping[int, stacks.Stand]) -> tuple[int, ...]:
