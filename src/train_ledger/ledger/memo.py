@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from copy import copy
 from functools import cache
 from itertools import chain
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -182,5 +183,5 @@ def code_version() -> str:
     """Which code the plain values belong to."""
     digest = hashlib.sha256()
     for module in _MODULES:
-        digest.update(inspect.getsource(module).encode())
+        digest.update(Path(inspect.getfile(module)).read_bytes())  # inspect.getsource holds all text for good
     return f"{train_ledger.__version__} {digest.hexdigest()[:16]}"
