@@ -8,24 +8,23 @@ coordinate comes from a log, and every word is escaped.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from html import escape
 from itertools import groupby
 
 from train_ledger.render.drawing import notes_html
-from train_ledger.render.harmless import harmless
 from train_ledger.render.picture import Edge, Graph, Node
 from train_ledger.render.ranks import ranks_in_brief
 from train_ledger.render.wait_column import column_svg
+from train_ledger.render.wait_marks import HEIGHT, label_svg, node_svg
 
 __all__ = ["graph_svg"]
 
-_WIDTH, _HEIGHT, _PITCH = 200, 44, 62
+_WIDTH, _PITCH = 200, 62
 _BETWEEN = 210
 """Room between two layers, for the labels of the edges."""
 _EDGE = 12
 _ABOVE, _BELOW = -8, 14
 """Of an edge, where it leaves its node: where there is room for a label."""
-_LETTERS = 28
+_NAME, _LETTERS = 26, 28
 _LANE, _ROUND = 24, 8
 """How high a lane is, and how round its corners."""
 
@@ -68,11 +67,11 @@ def _svg(graph: Graph, shown: Sequence[int]) -> str:
         for row, place in enumerate(them)
     }
     width = left + len(layers) * (_WIDTH + _BETWEEN) - _BETWEEN + _EDGE
-    below = _EDGE + max(map(len, layers)) * _PITCH - (_PITCH - _HEIGHT)
+    below = _EDGE + max(map(len, layers)) * _PITCH - (_PITCH - HEIGHT)
     outwards = [edge for edge in graph.edges if _leads_outwards(edge, graph.nodes)]
     height = below + _LANE * len(outwards) + _EDGE
     drawn = [*_edges(graph, at), *_lanes(outwards, at, below)]
-    nodes = "".join(_node(graph.nodes[place], *at[place]) for place in shown)
+    nodes = "".join(_node(graph.nodes[place], at[place]) for place in shown)
     return (
         f'<svg class="graph" viewBox="0 0 {width} {height}" width="{width}" '
         f'height="{height}" role="img">\n<title>who waits for whom</title>\n'
@@ -90,24 +89,12 @@ def _is_bow(edge: Edge, nodes: Sequence[Node]) -> bool:
     return nodes[edge.start].layer == nodes[edge.end].layer
 
 
-def _node(node: Node, x: int, y: int) -> str:
-    kind = ' class="culprit"' if node.is_culprit else ""
-    name, short = ranks_in_brief(node.ranks, longest=400), ranks_in_brief(node.ranks, longest=26)
-    text = harmless("culprit" if node.is_culprit else node.text)
-    return (
-        f"<g{kind}><title>{escape(name)}</title>"
-        f'<rect x="{x}" y="{y}" width="{_WIDTH}" height="{_HEIGHT}" rx="5"/>'
-        f'<text x="{x + 9}" y="{y + 18}">{escape(short)}</text>'
-        f'<text class="dim" x="{x + 9}" y="{y + 35}">{escape(text[:28])}</text></g>\n'
-    )
-
-
 def _edges(graph: Graph, at: _Corners) -> Iterator[tuple[str, str]]:
     """Each with its label beside the one that waits; of a node's many labels the first are written."""
     free = {place: [_ABOVE, _BELOW] for place in at}
     for edge in graph.edges:
         (x1, y1), (x2, y2) = at[edge.start], at[edge.end]
-        start, end = (x1, y1 + _HEIGHT // 2), (x2 + _WIDTH, y2 + _HEIGHT // 2)
+        start, end = (x1, y1 + HEIGHT // 2), (x2 + _WIDTH, y2 + HEIGHT // 2)
         if _leads_outwards(edge, graph.nodes):
             continue
         if _is_bow(edge, graph.nodes):
@@ -150,15 +137,16 @@ def _lanes(outwards: Sequence[Edge], at: _Corners, below: int) -> Iterator[tuple
         from_x, to_x = (x + _EDGE * (2 + number % 14) for x in (x1, x2))
         lane = below + _LANE * (number + 1) - 4
         path = (
-            f"M{from_x} {y1 + _HEIGHT} V{lane - _ROUND} q0 {_ROUND} {_ROUND} {_ROUND} "
-            f"H{to_x - _ROUND} q{_ROUND} 0 {_ROUND} -{_ROUND} V{y2 + _HEIGHT + 2}"
+            f"M{from_x} {y1 + HEIGHT} V{lane - _ROUND} q0 {_ROUND} {_ROUND} {_ROUND} "
+            f"H{to_x - _ROUND} q{_ROUND} 0 {_ROUND} -{_ROUND} V{y2 + HEIGHT + 2}"
         )
         label = _label(edge.label, to_x - 2 * _EDGE, lane - 7)
         yield f'<path class="circle" d="{path}" marker-end="url(#tip)"/>\n', label
 
 
 def _label(label: str, x: int, y: int) -> str:
-    whole = harmless(label)
-    short = whole if len(whole) <= _LETTERS else f"{whole[: _LETTERS - 1]}…"
-    title = f"<title>{escape(whole[:400])}</title>"
-    return f'<text class="dim label" x="{x}" y="{y}">{title}{escape(short)}</text>\n'
+    return label_svg(label, x, y, longest=_LETTERS)
+
+
+def _node(node: Node, corner: tuple[int, int]) -> str:
+    return node_svg(node, *corner, width=_WIDTH, name=_NAME, text=_LETTERS)
