@@ -160,23 +160,24 @@ class TestStall:
     def test_before_the_first_step(self, after_s: float, state: str) -> None:
         assert Job().start().state(after_s).state == state
 
-    def test_a_long_start_in_phases_that_say_when_they_end_has_a_limit_for_each(self) -> None:
+    @staticmethod
+    def _compiles_after(start_up_s: float) -> Job:
         job = Job().start()
         job.event("phase_start", phase="start_up")
-        job.wait(1200)
+        job.wait(start_up_s)
         job.event("phase_end", phase="start_up")
         job.event("phase_start", phase="compile")
+        return job
+
+    def test_a_long_start_in_phases_that_say_when_they_end_has_a_limit_for_each(self) -> None:
+        job = self._compiles_after(1200)
         assert (job.state(1800).state, job.state(1801).state) == ("starting", "stalled")
         job.wait(1500)
         job.event("phase_end", phase="compile")
         assert (job.state(600).state, job.state(601).state) == ("starting", "stalled")
 
     def test_a_short_phase_of_the_start_does_not_lengthen_it(self) -> None:
-        job = Job().start()
-        job.event("phase_start", phase="start_up")
-        job.wait(60)
-        job.event("phase_end", phase="start_up")
-        job.event("phase_start", phase="compile")
+        job = self._compiles_after(60)
         assert (job.state(1740).state, job.state(1741).state) == ("starting", "stalled")
 
     def test_where_no_rank_ever_wrote_a_line(self) -> None:
